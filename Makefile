@@ -1,0 +1,37 @@
+# Every target sets up what it needs; `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format bench
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
+
+setup: $(VENV)/.ready ## prepare .venv with the package and what its tests need
+
+$(VENV)/.ready: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Runwick needs Python 3.11 or newer; set PYTHON=python3.11 (or newer)")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+demo: setup ## run the main job on an embedded SQLite file: every core busy, every cost shown
+	$(BIN)/python -m examples.stdlib.demo
+
+test: setup ## run the tests
+	$(BIN)/python -m pytest
+
+check: setup ## format, lint, types, import layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup ## rewrite the files in the project's format
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: setup ## measure throughput, latency and the share of the cores in handlers
+	$(BIN)/python -m scripts.bench all --store sqlite

@@ -1,0 +1,125 @@
+"""``make demo``: examine the standard library on every core, and show what it came to and what it cost.
+
+    migrate a fresh file ─▶ dispatch a job per module ─▶ runwick-supervise --until-empty ─▶ read results ─▶ report
+                                                           (a child; its JSON lines drive the progress bar)
+
+With two cores it takes about 20 seconds, since the library's own tests are examined too. Ctrl-C lets running handlers
+end and stops; once more stops them by force.
+"""
+
+import contextlib
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import Console
+
+from examples.stdlib.progress import progress
+from examples.stdlib.report import Costly, Examined, Facts, report
+from runwick import JobState
+from runwick.contracts.identity import id_text
+
+APPLICATION = "examples.stdlib.jobs"
+SUPERVISE = ["--until-empty", "--log-format", "json", "--progress-interval", "200ms"]
+BATCH = 100
+"""Jobs per dispatch: the most that fit in one transaction."""
+COSTLIEST = 5
+
+
+def main() -> int:
+    """Run the demo; answers the supervisor's exit status, or 130 after Ctrl-C."""
+    os.environ.pop("RUNWICK_STORE", None)  # the demo keeps to its own file, whatever this shell works with
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    console = Console() if sys.stdout.isatty() else Console(width=120)
+    try:
+        return _run(console)
+    except KeyboardInterrupt:
+        console.print("Stopped. Every job that was confirmed is still in the file.")
+        return 130
+
+
+def _run(console: Console) -> int:
+    paths = _dispatch(console)
+    with _supervisor() as child:
+        events = progress(console, _events(child), total=len(paths))
+        status = child.wait()
+    if "summary" not in events:
+        console.print(f"runwick-supervise ended early with status {status}.", style="red")
+        return status or 1
+    console.print()
+    console.print(report(_facts(paths, events, child.pid)))
+    return status
+
+
+def _dispatch(console: Console) -> Mapping[str, str]:
+    """Ask for every module in a fresh store; answers the path of each job by its id."""
+    from examples.stdlib.jobs import DATABASE, STDLIB, ExamineModule, rw, stdlib_paths
+
+    DATABASE.parent.mkdir(exist_ok=True)
+    for suffix in ("", "-wal", "-shm", "-turnstile"):
+        DATABASE.with_name(DATABASE.name + suffix).unlink(missing_ok=True)
+    rw.migrate()
+    waiting = stdlib_paths()
+    paths: dict[str, str] = {}
+    for start in range(0, len(waiting), BATCH):
+        batch = waiting[start : start + BATCH]
+        receipts = rw.dispatch_many(ExamineModule(path) for path in batch)
+        paths |= {item.receipt.job_id: path for item, path in zip(receipts.items, batch, strict=True)}
+    console.print(f"Dispatched {len(paths):,} jobs, one for each module in {STDLIB}, to {DATABASE}.")
+    console.print(f"[dim]runwick-supervise {APPLICATION} {' '.join(SUPERVISE)}[/dim]")
+    return paths
+
+
+@contextlib.contextmanager
+def _supervisor() -> Iterator[subprocess.Popen[str]]:
+    """`runwick-supervise` as a child in a process group of its own: a Ctrl-C reaches only us, and we stop it."""
+    command = [sys.executable, "-m", "runwick_supervisor.command", APPLICATION, *SUPERVISE]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, process_group=0) as child:
+        try:
+            yield child
+        finally:
+            while child.poll() is None:
+                child.terminate()
+                with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
+                    child.wait(timeout=30)
+
+
+def _events(child: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
+    assert child.stdout is not None
+    for line in child.stdout:
+        yield json.loads(line)
+
+
+def _facts(paths: Mapping[str, str], events: Mapping[str, Any], supervisor: int) -> Facts:
+    """Read back what the handlers returned and what their attempts cost."""
+    from examples.stdlib.jobs import rw
+
+    examined = []
+    for job_id, path in paths.items():
+        job = rw.get(job_id)
+        if job.state is JobState.SUCCEEDED:
+            examined.append(Examined(path, job.result(), job.usage))
+
+    def costliest(by: str) -> list[Costly]:
+        runs = rw.store.run(rw.store.costliest(rw.application, by, COSTLIEST))
+        return [Costly(paths[id_text(run.job_id)], id_text(run.job_id), run.usage) for run in runs]
+
+    return Facts(
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        cores=events["opened"]["cores"],
+        summary=events["summary"],
+        examined=examined,
+        supervisor=supervisor,
+        most_cpu=costliest("cpu_us"),
+        most_memory=costliest("rss_peak_bytes"),
+        application=APPLICATION,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""Runwick: typed background jobs on forked executors, durable in your own store, with the cost of every run measured.
+
+Names are resolved on first use, so that ``runwick.contracts`` alone loads msgspec and nothing else, and importing
+`runwick` loads no database driver.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from runwick.version import __version__
+
+if TYPE_CHECKING:
+    from runwick.app.runwick import Runwick
+    from runwick.app.views import AttemptView, JobView
+    from runwick.config.options import JobDefaults, SqliteOptions, WorkerOptions
+    from runwick.contracts import (
+        BatchItem,
+        BatchReceipt,
+        ConfigurationError,
+        DispatchOptions,
+        DispatchValidationError,
+        Disposition,
+        InvalidArgument,
+        Job,
+        JobContext,
+        JobNotFound,
+        JobState,
+        MigrationError,
+        OutcomeUnknown,
+        PermanentJobFailure,
+        Priority,
+        Problem,
+        Receipt,
+        RunwickError,
+        StoreError,
+        StoreNotInstalled,
+        StoreProfileMismatch,
+        StoreRevisionMismatch,
+        StoreUnavailable,
+        Usage,
+        WaitTimeout,
+        job,
+    )
+
+__all__ = [
+    # declare
+    "Runwick",
+    "Job",
+    "job",
+    "JobContext",
+    "PermanentJobFailure",
+    "Priority",
+    # options
+    "JobDefaults",
+    "SqliteOptions",
+    "WorkerOptions",
+    # dispatch
+    "DispatchOptions",
+    "BatchItem",
+    "Receipt",
+    "BatchReceipt",
+    # look
+    "JobView",
+    "AttemptView",
+    "JobState",
+    "Usage",
+    # errors
+    "RunwickError",
+    "Disposition",
+    "InvalidArgument",
+    "DispatchValidationError",
+    "ConfigurationError",
+    "Problem",
+    "StoreError",
+    "StoreNotInstalled",
+    "StoreProfileMismatch",
+    "StoreRevisionMismatch",
+    "StoreUnavailable",
+    "MigrationError",
+    "OutcomeUnknown",
+    "JobNotFound",
+    "WaitTimeout",
+    "__version__",
+]
+
+_ELSEWHERE = {
+    "Runwick": "runwick.app.runwick",
+    "JobView": "runwick.app.views",
+    "AttemptView": "runwick.app.views",
+    "JobDefaults": "runwick.config.options",
+    "SqliteOptions": "runwick.config.options",
+    "WorkerOptions": "runwick.config.options",
+}
+"""Where a public name lives that is not part of the contracts."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(_ELSEWHERE.get(name, "runwick.contracts")), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""The composition root: `Runwick`, and how a command finds an application."""

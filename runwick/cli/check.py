@@ -1,0 +1,98 @@
+"""``runwick check``: the whole configuration and the store, without starting anything."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+import click
+
+from runwick.app.runwick import Runwick
+from runwick.app.stores import open_store
+from runwick.cli.application import application_options, load
+from runwick.config.durations import duration_text
+from runwick.config.layout import terminal_columns
+from runwick.config.options import SqliteOptions, WorkerOptions
+from runwick.contracts.attempts import Kind
+from runwick.contracts.errors import ConfigurationError, Problem, StoreError
+from runwick.contracts.stores import Store
+from runwick.declarations.catalog import Catalog
+from runwick.declarations.jobs import JobEntry
+from runwick.declarations.pools import Pool
+
+LABEL_WIDTH = 13
+
+
+@click.command()
+@application_options
+def command(app: str, app_dir: str) -> None:
+    """Check the configuration and the store; start nothing.
+
+    Prints every problem and exits with 2, or says what is there and exits with 0.
+    """
+    runwick = load(app, app_dir)
+    problems = runwick.problems()
+    store = _sound_store(runwick, problems)
+    if store is None or problems:
+        raise ConfigurationError(problems)
+    click.echo(summary(runwick, store))
+
+
+def _sound_store(runwick: Runwick, problems: list[Problem]) -> Store | None:
+    """The store, checked and closed again; None when it is refused, and that is among `problems` then.
+
+    It is opened without the application's options, so that nothing wrong with those hides what is wrong with it.
+    """
+    try:
+        store = open_store(runwick.store_url, SqliteOptions(), runwick.clock, runwick.ids)
+    except ConfigurationError:
+        return None  # there is none to open: a problem of the configuration, known already
+    try:
+        store.check()
+    except StoreError as refused:
+        problems.append(Problem(refused.code, "store", f"{refused.message}."))
+        return None
+    finally:
+        store.close()
+    return store
+
+
+def summary(runwick: Runwick, store: Store) -> str:
+    """What is there, in a few lines, when nothing is wrong."""
+    catalog = runwick.catalog
+    paragraphs = {
+        "application": [runwick.application],
+        "store": [store.description],
+        "notes": store.notes,
+        "pools": [_pool_line(pool) for pool in catalog.pools],
+        "queues": [", ".join(sorted(catalog.queues)) or "none"],
+        "jobs": [_job_line(kind, entry, catalog) for kind, entry in sorted(catalog.jobs.items())] or ["none"],
+        "timings": [_timing_line(runwick.worker_options)],
+    }
+    lines = [line for label, texts in paragraphs.items() for line in _paragraph(label, texts)]
+    return "\n".join(["Nothing is wrong.", *lines])
+
+
+def _paragraph(label: str, texts: Sequence[str]) -> Iterator[str]:
+    for text in texts:
+        for line in textwrap.wrap(text, terminal_columns() - LABEL_WIDTH - 2, break_long_words=False):
+            yield f"  {label.ljust(LABEL_WIDTH)}{line}"
+            label = ""
+
+
+def _pool_line(pool: Pool) -> str:
+    queues = "every queue" if pool.queues is None else ", ".join(pool.queues)
+    return f"{pool.name}: {queues}; {pool.concurrency} at once, or one per executor"
+
+
+def _job_line(kind: Kind, entry: JobEntry, catalog: Catalog) -> str:
+    version = "" if kind.version == 1 else f" (version {kind.version})"
+    executions = entry.policy.max_executions
+    times = "1 execution" if executions == 1 else f"{executions} executions"
+    handled = "" if kind in catalog.handlers else "; no handler here"
+    return f"{kind.name}{version}: queue {entry.lane.queue}, {entry.lane.priority.value}, {times}{handled}"
+
+
+def _timing_line(options: WorkerOptions) -> str:
+    return (
+        f"lease {duration_text(options.lease_duration)}, renewed every {duration_text(options.renewal_interval)}; "
+        f"a silent worker counts as dead after {duration_text(options.presence_duration)}"
+    )

@@ -1,0 +1,98 @@
+"""A backend runs attempts: inline, on threads, on forked executors. The engine knows it by these protocols alone.
+
+All calls happen on the engine's event loop and return at once; what takes time comes back through the sink.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from runwick.contracts.attempts import Attempt
+from runwick.contracts.outcomes import Outcome
+
+
+class Room(msgspec.Struct, frozen=True):
+    """What a pool's executors can take now."""
+
+    free: int
+    """Executors that wait for work and hold none."""
+    ahead: int
+    """Jobs that executors could take beyond that, so that they do not run dry; 0 while jobs are long."""
+    payload_bytes: int
+    """Room for payloads in the hand-off."""
+    worthwhile: bool
+    """Whether a claim now is worth its round trip: an executor waits, or half of what was handed ahead is used up."""
+
+
+class Completion(msgspec.Struct, frozen=True, gc=False):
+    """One attempt that reached its executor, and what it ended in."""
+
+    attempt: Attempt
+    outcome: Outcome
+
+
+class Sink(Protocol):
+    """Where a backend reports to; the engine implements it."""
+
+    def completed(self, completions: Sequence[Completion]) -> None:
+        """These ended. Their slots are free again already; their tickets return when they are settled."""
+        ...
+
+    def unstarted(self, attempts: Sequence[Attempt]) -> None:
+        """These provably never reached their handler and nobody here will run them: release them uncharged."""
+        ...
+
+    def room_changed(self) -> None:
+        """`room` would answer differently now."""
+        ...
+
+    def failed(self, reason: str) -> None:
+        """The backend cannot run anything any more; the worker must stop."""
+        ...
+
+
+class Backend(Protocol):
+    """Runs attempts of one pool, each at most once."""
+
+    name: str
+
+    async def start(self, sink: Sink) -> None:
+        """Bring the executors up.
+
+        Raises:
+            RunwickError: they cannot be brought up; nothing was started.
+        """
+        ...
+
+    def room(self) -> Room: ...
+
+    def hand_over(self, attempts: Sequence[Attempt]) -> None:
+        """Take these; they fit in what `room` answered last. The first `room().free` go to waiting executors."""
+        ...
+
+    def take_back(self) -> Sequence[Attempt]:
+        """Take back everything that provably has not begun, so that it can be released."""
+        ...
+
+    def next_completion_ms(self) -> float | None:
+        """Expected duration of the shortest attempt now running; None when nothing runs. Decides how long a
+        completion waits for company."""
+        ...
+
+    def running(self) -> int:
+        """How many attempts it holds, begun or not."""
+        ...
+
+    def stop_runs(self, attempts: Sequence[Attempt]) -> None:
+        """Stop these runs by force where the backend can, for their leases are lost. Each is reported through the
+        sink when its end is confirmed, like any other."""
+        ...
+
+    def stop_by_force(self) -> None:
+        """Stop everything that runs by force, as `stop_runs` does; outcome ``interrupted``."""
+        ...
+
+    async def stop(self) -> None:
+        """Let executors that hold nothing end, and wait until every process is gone."""
+        ...

@@ -1,0 +1,117 @@
+"""Every code that Runwick itself gives, in one table; pages and `describe` are compared with it by a test.
+
+A code is stable. `disposition` says whether anything may have been written; for outcomes, which are not errors of a
+call, it is None. `retryable` says whether the same call or run can succeed later without a change by a person.
+"""
+
+from typing import Final
+
+import msgspec
+
+from runwick.contracts.errors import Disposition
+
+_NOT_APPLIED: Final = Disposition.KNOWN_NOT_APPLIED
+_UNKNOWN: Final = Disposition.OUTCOME_UNKNOWN
+
+
+class Code(msgspec.Struct, frozen=True):
+    """One row of the table."""
+
+    code: str
+    disposition: Disposition | None
+    retryable: bool
+    hint: str
+    """What to do, as one sentence."""
+    page: str
+    """The documentation page that explains it."""
+
+
+def _row(code: str, disposition: Disposition | None, retryable: bool, page: str, hint: str) -> Code:
+    return Code(code=code, disposition=disposition, retryable=retryable, hint=hint, page=page)
+
+
+_DISPATCH: Final = [
+    _row(
+        "unknown_job", _NOT_APPLIED, False, "jobs-and-handlers", "Declare the record with @rw.job, or add its module."
+    ),
+    _row("unknown_queue", _NOT_APPLIED, False, "queues-and-priorities", "Declare the queue with rw.queue, or mend it."),
+    _row("invalid_priority", _NOT_APPLIED, False, "queues-and-priorities", "Use high, medium or low."),
+    _row("invalid_time", _NOT_APPLIED, False, "dispatching", "Give an aware datetime or a timedelta of zero or more."),
+    _row("invalid_metadata", _NOT_APPLIED, False, "dispatching", "At most 32 entries and 16 KiB of text to text."),
+    _row("invalid_text", _NOT_APPLIED, False, "dispatching", "Remove NUL characters and lone surrogates."),
+    _row("invalid_key", _NOT_APPLIED, False, "uniqueness", "1 to 512 bytes of UTF-8 text."),
+    _row("invalid_id", _NOT_APPLIED, False, "dispatching", "An id is a UUID."),
+    _row("invalid_payload", _NOT_APPLIED, False, "jobs-and-handlers", "Make the record's fields match their types."),
+    _row("payload_too_large", _NOT_APPLIED, False, "jobs-and-handlers", "Store the data elsewhere and put its id in."),
+    _row("payload_limit_exceeded", _NOT_APPLIED, False, "jobs-and-handlers", "Mind depth, strings, members, elements."),
+    _row("batch_too_large", _NOT_APPLIED, False, "dispatching", "At most 100 items and 2 MiB in one batch."),
+    _row("not_found", _NOT_APPLIED, False, "management-api", "Check the id and the application."),
+    _row("invalid_state", _NOT_APPLIED, False, "management-api", "The job's state does not allow it; read it again."),
+    _row("wait_timeout", _NOT_APPLIED, True, "dispatching", "The job had not ended in time; it goes on."),
+]
+
+_CONFIGURATION: Final = [
+    _row("missing_store", _NOT_APPLIED, False, "configuration", "Give store= or set RUNWICK_STORE."),
+    _row("invalid_store", _NOT_APPLIED, False, "choosing-a-store", "Use sqlite:///FILE."),
+    _row("invalid_name", _NOT_APPLIED, False, "jobs-and-handlers", "A-Z a-z 0-9 . _ - and a letter or digit first."),
+    _row("invalid_application", _NOT_APPLIED, False, "configuration", "Name a module, or module:attribute."),
+    _row("import_failed", _NOT_APPLIED, False, "troubleshooting", "Mend the application's import."),
+    _row("duplicate_job_name", _NOT_APPLIED, False, "jobs-and-handlers", "Give each record a name of its own."),
+    _row("duplicate_handler", _NOT_APPLIED, False, "jobs-and-handlers", "Bind one handler to each job."),
+    _row("job_not_registered", _NOT_APPLIED, False, "jobs-and-handlers", "Declare the record before configuring it."),
+    _row("identity_conflict", _NOT_APPLIED, False, "jobs-and-handlers", "Let name and version agree everywhere."),
+    _row("setting_conflict", _NOT_APPLIED, False, "configuration", "Give a setting once in one layer."),
+    _row("invalid_policy", _NOT_APPLIED, False, "configuration", "Keep the value within its documented bounds."),
+    _row("invalid_timing", _NOT_APPLIED, False, "configuration", "Scale the related timings together."),
+    _row("unknown_setting", _NOT_APPLIED, False, "configuration", "Mend the variable's name, or unset it."),
+    _row("invalid_payload_type", _NOT_APPLIED, False, "jobs-and-handlers", "Use concrete field types."),
+    _row("invalid_handler", _NOT_APPLIED, False, "jobs-and-handlers", "Annotate the first parameter with the record."),
+    _row("invalid_provider", _NOT_APPLIED, False, "jobs-and-handlers", "Annotate what the provider yields."),
+    _row(
+        "unknown_dependency", _NOT_APPLIED, False, "jobs-and-handlers", "Declare a provider for the parameter's type."
+    ),
+    _row("invalid_pool", _NOT_APPLIED, False, "workers", "Subscribe to queues that a job uses or rw.queue declares."),
+    _row("pool_without_queue", _NOT_APPLIED, False, "workers", "Subscribe the pool to at least one queue."),
+    _row("pool_budget_exceeded", _NOT_APPLIED, False, "workers", "Raise max_outstanding_attempts or shrink the pools."),
+    _row("missing_handler", _NOT_APPLIED, False, "workers", "Register a handler for at least one job."),
+    _row("platform_unsupported", _NOT_APPLIED, False, "workers", "Run runwick-supervise on Linux."),
+    _row("boot_timeout", _NOT_APPLIED, False, "troubleshooting", "Shorten what the application does at import."),
+]
+
+_STORE: Final = [
+    _row("store_not_installed", _NOT_APPLIED, False, "installation", "Run runwick migrate once."),
+    _row("store_unavailable", _NOT_APPLIED, True, "troubleshooting", "Try again when the store answers."),
+    _row("store_profile_mismatch", _NOT_APPLIED, False, "sqlite", "Restore the settings that keep jobs durable."),
+    _row("store_revision_mismatch", _NOT_APPLIED, False, "upgrades", "Use the release that matches, or migrate."),
+    _row("store_identity_mismatch", _NOT_APPLIED, False, "upgrades", "Start the process again."),
+    _row("store_history_broken", _NOT_APPLIED, False, "upgrades", "Restart against an intact store."),
+    _row("engine_version_unsupported", _NOT_APPLIED, False, "sqlite", "Use SQLite 3.38 or newer."),
+    _row("filesystem_unsupported", _NOT_APPLIED, False, "sqlite", "Put the file on a local disk."),
+    _row("settlement_rejected", None, False, "troubleshooting", "Read the attempt's error for what was refused."),
+    _row("migration_checksum_mismatch", _NOT_APPLIED, False, "upgrades", "Use the build that migrated this store."),
+    _row("migration_unknown", _NOT_APPLIED, False, "upgrades", "The store is newer than this release."),
+    _row("migration_lock_timeout", _NOT_APPLIED, True, "upgrades", "Wait for the other migrator, run again."),
+    _row("schema_validation_failed", _NOT_APPLIED, False, "upgrades", "Repair or restore; do not force it."),
+    _row("outcome_unknown", _UNKNOWN, False, "delivery-guarantees", "Resolve it by its operation id."),
+]
+
+_OUTCOMES: Final = [
+    _row("handler_failed", None, True, "retries-and-timeouts", "Read the error of the attempt."),
+    _row("permanent_failure", None, False, "retries-and-timeouts", "Give PermanentJobFailure a code that is a name."),
+    _row("executions_exhausted", None, False, "retries-and-timeouts", "Mend the cause, then retry the job by hand."),
+    _row("reservation_abandonment_exhausted", None, False, "retries-and-timeouts", "Find what kills the workers."),
+    _row("execution_timed_out", None, True, "retries-and-timeouts", "Raise the limit or shorten the work."),
+    _row("executor_crashed", None, True, "troubleshooting", "Look at the signal or exit code of the attempt."),
+    _row("poison_job", None, False, "troubleshooting", "The job killed its executor too often; mend it."),
+    _row("lease_lost", None, True, "workers", "The lease ran out before the run ended."),
+    _row("worker_stopping", None, True, "workers", "The worker stopped; the job runs again."),
+    _row("payload_undecodable", None, False, "jobs-and-handlers", "Register an upgrade or dispatch it anew."),
+    _row("payload_upgrade_failed", None, False, "upgrades", "Mend the upgrade step."),
+    _row("middleware_contract_fault", None, False, "job-context", "Call next exactly once, or not at all."),
+    _row("provider_failed", None, True, "jobs-and-handlers", "Read the error of the provider."),
+    _row("result_too_large", None, False, "jobs-and-handlers", "Return at most 1 MiB; store the rest elsewhere."),
+    _row("invalid_result", None, False, "jobs-and-handlers", "Return what JSON can hold."),
+    _row("expired", None, False, "dispatching", "The job had not begun by its expiry."),
+]
+
+CODES: Final[dict[str, Code]] = {row.code: row for row in [*_DISPATCH, *_CONFIGURATION, *_STORE, *_OUTCOMES]}

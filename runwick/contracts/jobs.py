@@ -1,0 +1,134 @@
+"""The job contract: a typed record with a stable name.
+
+This module is all that a package of shared job types needs; it loads msgspec and nothing else.
+"""
+
+import datetime
+from collections.abc import Callable
+from typing import Any, TypeVar, dataclass_transform
+
+import msgspec
+
+
+class Unset(msgspec.Struct, frozen=True):
+    """The type of `UNSET`, which means that a setting was not given. Unset is not the default."""
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET = Unset()
+
+
+# Tells type checkers what msgspec does at run time: a subclass is frozen like its base without saying so again.
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
+class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The base of every job record.
+
+    Subclass it with typed fields; instances are immutable, and a field's type is checked when the job is dispatched
+    and again when it is decoded. Stored as JSON with camelCase members.
+    """
+
+
+class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What one layer (library, `job_defaults`, declaration, `configure_job`) says of a job. UNSET says nothing."""
+
+    queue: str | Unset = UNSET
+    priority: str | Unset = UNSET
+    max_executions: int | Unset = UNSET
+    execution_timeout: datetime.timedelta | Unset | None = UNSET
+    """None turns an inherited time limit off."""
+    retry_delay: tuple[datetime.timedelta, datetime.timedelta] | Unset = UNSET
+    """(initial, maximum)."""
+    max_unstarted: int | Unset = UNSET
+    unstarted_delay: tuple[datetime.timedelta, datetime.timedelta] | Unset = UNSET
+    """(initial, maximum)."""
+    max_crashes: int | Unset = UNSET
+
+
+class JobDeclaration(msgspec.Struct, frozen=True, kw_only=True):
+    """What `@job` attached to a record type. Nothing is checked here; the catalog checks all of it at once."""
+
+    name: str
+    version: int
+    settings: JobSettings
+    where: str
+    """File and line of the declaration, for messages."""
+
+
+T = TypeVar("T", bound=type[Job])
+
+DECLARATION_ATTRIBUTE = "__runwick_job__"
+
+
+def declare(
+    name: str,
+    *,
+    version: int = 1,
+    where: str = "",
+    **settings: Any,
+) -> JobDeclaration:
+    """Make a declaration from the keyword arguments of `job`."""
+    return JobDeclaration(name=name, version=version, settings=JobSettings(**settings), where=where)
+
+
+def job(
+    name: str,
+    *,
+    version: int = 1,
+    queue: str | Unset = UNSET,
+    priority: str | Unset = UNSET,
+    max_executions: int | Unset = UNSET,
+    execution_timeout: datetime.timedelta | Unset | None = UNSET,
+    retry_delay: tuple[datetime.timedelta, datetime.timedelta] | Unset = UNSET,
+    max_unstarted: int | Unset = UNSET,
+    unstarted_delay: tuple[datetime.timedelta, datetime.timedelta] | Unset = UNSET,
+    max_crashes: int | Unset = UNSET,
+) -> Callable[[T], T]:
+    """Name a `Job` record without an application, for packages that only share job types.
+
+    The application adds the module with `Runwick.add_jobs`. The decorator is not inherited: a subclass needs a name
+    of its own.
+
+    Args:
+        name: the stored name, 1 to 200 characters of ``A-Z a-z 0-9 . _ -``; the class name is never stored.
+        version: the payload version, from 1.
+        queue, priority: where the job is routed unless a dispatch says otherwise.
+        max_executions: attempts that may call the handler, 1 to 100.
+        execution_timeout: longest run, up to 30 days; None for no limit.
+        retry_delay: (initial, maximum) of the exponential delay, 1 ms to 24 h.
+        max_unstarted, unstarted_delay: the guard for claims that never begin.
+        max_crashes: executor deaths before the job fails as ``poison_job``.
+    """
+    declaration = declare(
+        name,
+        version=version,
+        where=_caller(),
+        queue=queue,
+        priority=priority,
+        max_executions=max_executions,
+        execution_timeout=execution_timeout,
+        retry_delay=retry_delay,
+        max_unstarted=max_unstarted,
+        unstarted_delay=unstarted_delay,
+        max_crashes=max_crashes,
+    )
+
+    def attach(record: T) -> T:
+        setattr(record, DECLARATION_ATTRIBUTE, declaration)
+        return record
+
+    return attach
+
+
+def declaration_of(record: type[Job]) -> JobDeclaration | None:
+    """What `@job` attached to this very class; a base class's declaration does not count."""
+    found = record.__dict__.get(DECLARATION_ATTRIBUTE)
+    return found if isinstance(found, JobDeclaration) else None
+
+
+def _caller() -> str:
+    import sys
+
+    frame = sys._getframe(2)
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -1,0 +1,35 @@
+"""The values that decide a job's retries, frozen onto the job when it is dispatched.
+
+Values live here, the functions that apply them in `runwick.policy`.
+"""
+
+from typing import Final
+
+import msgspec
+
+DAY_MS: Final = 24 * 60 * 60 * 1000
+
+EXECUTIONS_MAX: Final = 100
+RETRY_DELAY_MAX_MS: Final = DAY_MS
+EXECUTION_TIMEOUT_MAX_MS: Final = 30 * DAY_MS
+
+
+class JobPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """How often and how long one job may run. Defaults are the library's (page "Retries and timeouts")."""
+
+    max_executions: int = 3
+    """Attempts that may be authorised to call the handler in one generation, 1 to 100."""
+    execution_timeout_ms: int | None = None
+    """Longest time from the begun mark to the end of cleanup; None means no limit."""
+    retry_initial_ms: int = 5_000
+    """Nominal delay after the first failed execution; doubles with each further one."""
+    retry_max_ms: int = 60_000
+    """Cap of the nominal delay."""
+    max_unstarted: int = 5
+    """Claims in a row that never began before the job fails, 1 to 100."""
+    unstarted_initial_ms: int = 1_000
+    """Delay before a claim that never began is due again; doubles."""
+    unstarted_max_ms: int = 30_000
+    """Cap of that delay."""
+    max_crashes: int = 3
+    """Attempts of one generation that may kill their executor before the job fails as `poison_job`."""

@@ -1,0 +1,203 @@
+"""What a store can do, as narrow protocols. Each part of Runwick takes the narrowest one it needs.
+
+An act is one thing a store does, under the same name in every store. It is described by a small generator that
+yields statements and receives rows, so that the same source serves a blocking and an asynchronous caller; the
+transaction around it belongs to the driver that runs it::
+
+    receipts = store.run(store.dispatch(commands))               # blocking
+    claim = await store.run_async(store.claim(plan))             # on an event loop
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+
+from runwick.contracts.attempts import Attempt, Beat, Claim, ClaimPlan, Expired, Held, Kind, Lane, WorkerPresence
+from runwick.contracts.dispatching import Command, Receipt
+from runwick.contracts.outcomes import Answer, ErrorDetail, Settlement
+from runwick.contracts.states import JobState
+from runwick.contracts.usage import Usage
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Act(Generic[T]):
+    """One act, ready to be run. It may be run again: every run starts the steps anew."""
+
+    __slots__ = ("name", "reads_only", "steps")
+
+    def __init__(self, name: str, steps: Callable[[], Generator[Any, Any, T]], *, reads_only: bool = False) -> None:
+        self.name = name
+        self.steps = steps
+        self.reads_only = reads_only
+
+
+class Runs(Protocol):
+    """Runs acts, each in one transaction.
+
+    Raises (both methods):
+        StoreError: nothing was written.
+        OutcomeUnknown: the commit's answer was lost.
+    """
+
+    def run(self, act: Act[T]) -> T: ...
+    async def run_async(self, act: Act[T]) -> T: ...
+
+
+class DispatchStore(Runs, Protocol):
+    @property
+    def profile(self) -> str:
+        """The durability rule a receipt of this store confirms."""
+        ...
+
+    def dispatch(self, commands: Sequence[Command]) -> Act[list[Receipt]]:
+        """Create these jobs, all or none; receipts in input order."""
+        ...
+
+
+class ClaimStore(Runs, Protocol):
+    def claim(self, plan: ClaimPlan) -> Act[Claim]:
+        """Take due jobs under a lease; those with inline payloads are begun and charged in the same write."""
+        ...
+
+    def begin(self, attempt: Attempt) -> Act[Attempt | None]:
+        """Authorise and charge a reserved attempt and read its payload; None when it is no longer the caller's."""
+        ...
+
+    def release(self, attempts: Sequence[Attempt]) -> Act[list[Answer]]:
+        """Give back attempts that provably never reached their handler: charge and number are taken back, no attempt
+        row is left, the due time stays. Not counted by the unstarted guard."""
+        ...
+
+
+class SettleStore(Runs, Protocol):
+    def settle(self, settlements: Sequence[Settlement]) -> Act[list[Answer]]:
+        """End these attempts in one fenced batch; answers in input order. Idempotent: a second time answers
+        NOT_YOURS and writes nothing.
+
+        Raises:
+            SettlementRejected: the batch was refused for its content; nothing of it was written.
+        """
+        ...
+
+
+class LeaseStore(Runs, Protocol):
+    def renew(
+        self, presence: WorkerPresence, held: Sequence[Held], lease_ms: int, recovery_interval_ms: int
+    ) -> Act[Beat]:
+        """Renew the leases still owned, tell the worker's presence, and ask whether the recovery pass is due."""
+        ...
+
+    def recover(self, application: str, decide: Callable[[Expired], Settlement], limit: int) -> Act[int]:
+        """Close up to `limit` attempts whose lease ran out, as `decide` says; answers how many. An attempt that
+        never began is charged nothing and gets no history row but counts for the unstarted guard."""
+        ...
+
+    def depart(self, presence: WorkerPresence) -> Act[None]:
+        """Say good-bye: the presence ends at once."""
+        ...
+
+
+class Outlook(msgspec.Struct, frozen=True, kw_only=True):
+    """What is left for a worker's lanes and kinds."""
+
+    due: int
+    """Waiting and due now, decodable, in the lanes asked for."""
+    later: int
+    """Waiting for a due time (delayed jobs and retries), decodable."""
+    leased: int
+    """Claimed by anybody."""
+    undecodable: int
+    """Waiting in the lanes but of a kind not asked for."""
+    retrying: int
+    """Of `later`, those between two executions."""
+    oldest_due_ms: int | None
+    """How long the longest-waiting due job has been due; None when none is."""
+
+
+class AttemptRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One closed attempt of a job's history."""
+
+    attempt_id: bytes
+    generation: int
+    number: int
+    outcome: str
+    code: str | None
+    begun_at_ms: int | None
+    ended_at_ms: int
+    usage: Usage | None
+    error: ErrorDetail | None = None
+    """Its detail, while it is kept."""
+
+
+class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as it stands."""
+
+    job_id: bytes
+    kind: Kind
+    lane: Lane
+    state: JobState
+    code: str | None
+    """Why it stands there: for a failed job the reason."""
+    generation: int
+    revision: int
+    executions: int
+    max_executions: int
+    created_at_ms: int
+    due_at_ms: int | None
+    """For a waiting job: when it is due."""
+    ended_at_ms: int | None
+    tenant: str | None
+    result: bytes | None
+    """JSON of the profile; None when there is none or it was pruned."""
+    attempts: Sequence[AttemptRecord]
+    """Closed attempts of all generations, oldest first."""
+
+
+class CostlyRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt among those that cost most."""
+
+    job_id: bytes
+    kind: Kind
+    number: int
+    outcome: str
+    usage: Usage
+
+
+class ReadStore(Runs, Protocol):
+    def job(self, application: str, job_id: bytes) -> Act[JobRecord | None]: ...
+    def outlook(self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind]) -> Act[Outlook]: ...
+    def costliest(self, application: str, by: str, limit: int) -> Act[list[CostlyRun]]:
+        """The attempts with the highest ``cpu_us`` or ``rss_peak_bytes``."""
+        ...
+
+
+class Store(DispatchStore, ClaimStore, SettleStore, LeaseStore, ReadStore, Protocol):
+    """All of it, for the composition root alone."""
+
+    @property
+    def description(self) -> str:
+        """One phrase for people, without secrets: ``sqlite /srv/app/thumbs.db (wal, synchronous=full)``."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What `check` found that an operator should know although nothing is refused, one sentence each."""
+        ...
+
+    def check(self) -> None:
+        """Open the store and check revision and profile.
+
+        Raises:
+            StoreError: with the code of what is wrong.
+        """
+        ...
+
+    def wake_on_work(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` (from any thread) soon after somebody made work due; returns how to stop that. A hint only:
+        it may come too often or not at all, so polling stays the truth."""
+        ...
+
+    def close(self) -> None: ...

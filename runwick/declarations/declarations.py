@@ -1,0 +1,194 @@
+"""The collector: takes down what an application declares, in any order, and freezes it into a catalog.
+
+Declaring never fails for what it says, so that an import always runs through; `freeze` reports everything at once.
+It opens nothing, dispatches nothing and knows no store.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+from runwick.contracts.errors import ConfigurationError, InvalidArgument, Problem
+from runwick.contracts.jobs import Job, JobDeclaration, JobSettings, declaration_of
+from runwick.contracts.names import name_problem
+from runwick.declarations.catalog import Catalog
+from runwick.declarations.handlers import DeclaredHandler, HandlerBinding
+from runwick.declarations.jobs import CheckSettings, DeclaredJob, entries, queues_of
+from runwick.declarations.places import place_of
+from runwick.declarations.pools import DEFAULT_POOL, Pool
+from runwick.declarations.providers import DeclaredProvider, Provider, resolve
+from runwick.declarations.settings import Placed
+from runwick.declarations.suggestions import quoted
+from runwick.declarations.tasks import Task
+
+CheckPools = Callable[[Sequence[Pool], Collection[str]], list[Problem]]
+"""Everything wrong with the declared pools: (pools, known queues)."""
+
+
+class Declarations:
+    """Everything declared so far by one application."""
+
+    def __init__(
+        self, application: str, job_defaults: JobSettings, check_settings: CheckSettings, check_pools: CheckPools
+    ) -> None:
+        """Start empty.
+
+        Args:
+            application: the application's name inside the store.
+            job_defaults: the layer above the library's settings.
+            check_settings, check_pools: the bounds, which belong to the configuration.
+        """
+        self.application = application
+        self._job_defaults = job_defaults
+        self._check_settings = check_settings
+        self._check_pools = check_pools
+        self._jobs: dict[type[Job], DeclaredJob] = {}
+        self._handlers: list[DeclaredHandler] = []
+        self._tasks: list[tuple[Task[..., Any], JobDeclaration]] = []
+        self._providers: list[DeclaredProvider] = []
+        self._queues: dict[str, str] = {}
+        self._pools: list[Pool] = []
+        self._misuses: list[Problem] = []
+        self._frozen: Catalog | None = None
+
+    def add_job(self, record: type[Job], declaration: JobDeclaration) -> None:
+        """A record and its name; what `runwick.job` attached to the record holds as well."""
+        if not (isinstance(record, type) and issubclass(record, Job)):
+            sentence = f"{getattr(record, '__qualname__', record)} is no record; derive it from runwick.Job."
+            self._misuses.append(Problem("invalid_payload_type", f"job {quoted(declaration.name)}", sentence))
+            return
+        job = self._job(record)
+        if (attached := declaration_of(record)) is not None:
+            job.declare(attached)
+        job.declare(declaration)
+
+    def add_module(self, module: ModuleType, where: str) -> None:
+        """Every record in the module that `runwick.job` named."""
+        self._frozen = None
+        named = [
+            (value, declaration)
+            for value in vars(module).values()
+            if isinstance(value, type) and issubclass(value, Job) and (declaration := declaration_of(value))
+        ]
+        for record, declaration in named:
+            self._job(record).declare(declaration)
+        if not named:
+            sentence = f"the module {module.__name__} names no job with @runwick.job (added at {where})."
+            self._misuses.append(Problem("job_not_registered", module.__name__, sentence))
+
+    def configure_job(self, record: type[Job], settings: JobSettings, where: str) -> None:
+        """Settings above the declaration's, for a record that is declared elsewhere."""
+        self._job(record).configured.append(Placed(settings, where))
+
+    def add_handler(self, handler: DeclaredHandler) -> None:
+        self._frozen = None
+        self._handlers.append(handler)
+
+    def add_task(self, task: Task[..., Any], declaration: JobDeclaration) -> None:
+        self._frozen = None
+        self._tasks.append((task, declaration))
+
+    def add_provider(self, provider: DeclaredProvider) -> None:
+        self._frozen = None
+        self._providers.append(provider)
+
+    def add_queue(self, name: str, where: str) -> None:
+        self._frozen = None
+        self._queues.setdefault(name, where)
+
+    def add_pool(self, pool: Pool) -> None:
+        self._frozen = None
+        if pool not in self._pools:
+            self._pools.append(pool)
+
+    def freeze(self) -> Catalog:
+        """The catalog of what is declared by now; the same one until something is added.
+
+        Raises:
+            ConfigurationError: with everything that is wrong in the declarations.
+        """
+        if self._frozen is None:
+            self._frozen = self._check()
+        return self._frozen
+
+    def _job(self, record: type[Job]) -> DeclaredJob:
+        self._frozen = None
+        return self._jobs.setdefault(record, DeclaredJob(record))
+
+    def _check(self) -> Catalog:
+        problems = list(self._misuses)
+        if why := name_problem(self.application):
+            problems.append(Problem("invalid_name", "application", f"{quoted(self.application)} is not a name: {why}."))
+        defaults = self._job_defaults
+        if wrong := self._check_settings("job_defaults", defaults):
+            problems += wrong
+            defaults = JobSettings()
+        providers = resolve(self._providers, problems)
+        jobs = dict(self._jobs)
+        handlers = [*self._bound_handlers(jobs, providers, problems), *self._bound_tasks(jobs, problems)]
+        problems += _duplicate_handlers(handlers)
+        found = entries([*jobs.values()], defaults, self._check_settings, problems)
+        queues = queues_of(jobs.values(), defaults) | self._queues.keys()
+        problems += _queue_problems(self._queues)
+        problems += self._check_pools(self._pools, queues)
+        problems += _pools_too_many(self._pools)
+        if problems:
+            raise ConfigurationError(problems)
+        by_record = {entry.record: entry for entry in found}
+        return Catalog(
+            application=self.application,
+            jobs=MappingProxyType({entry.kind: entry for entry in found}),
+            by_record=MappingProxyType(by_record),
+            handlers=MappingProxyType({by_record[binding.record].kind: binding for binding in handlers}),
+            providers=MappingProxyType(providers),
+            queues=queues,
+            pools=tuple(self._pools) or (DEFAULT_POOL,),
+        )
+
+    def _bound_handlers(
+        self, jobs: dict[type[Job], DeclaredJob], providers: Mapping[Any, Provider], problems: list[Problem]
+    ) -> Iterator[HandlerBinding]:
+        """Bind the handlers; a record that `runwick.job` named needs no other registration."""
+        for handler in self._handlers:
+            record = handler.record(problems)
+            if record is None:
+                continue
+            job = jobs.setdefault(record, DeclaredJob(record))
+            if (attached := declaration_of(record)) is not None:
+                job.declare(attached)
+            yield handler.bind(record, providers, problems)
+
+    def _bound_tasks(self, jobs: dict[type[Job], DeclaredJob], problems: list[Problem]) -> Iterator[HandlerBinding]:
+        for task, declaration in self._tasks:
+            try:
+                binding = task.binding
+            except InvalidArgument as refused:
+                problems.append(Problem(refused.code, f"task {quoted(declaration.name)}", f"{refused.message}."))
+                continue
+            jobs.setdefault(binding.record, DeclaredJob(binding.record)).declare(declaration)
+            yield binding
+
+
+def _duplicate_handlers(handlers: Sequence[HandlerBinding]) -> Iterator[Problem]:
+    first: dict[type[Job], HandlerBinding] = {}
+    for handler in handlers:
+        other = first.setdefault(handler.record, handler)
+        if other is not handler:
+            label = f"job {handler.record.__qualname__}"
+            names = [f"{each.target.__qualname__} ({place_of(each.target)})" for each in (other, handler)]
+            yield Problem("duplicate_handler", label, f"{label} is handled by {names[0]} and {names[1]}; keep one.")
+
+
+def _queue_problems(queues: Mapping[str, str]) -> Iterator[Problem]:
+    for name, where in queues.items():
+        if why := name_problem(name):
+            label = f"queue {quoted(name)}"
+            yield Problem("invalid_name", label, f"{label} (declared at {where}) is not a name: {why}.")
+
+
+def _pools_too_many(pools: Sequence[Pool]) -> Iterator[Problem]:
+    for pool in pools[1:]:
+        if pool.name != pools[0].name:
+            label = f"pool {quoted(pool.name)}"
+            sentence = f"{label} is one too many: a worker has one pool, {quoted(pools[0].name)}; give that its queues."
+            yield Problem("invalid_pool", label, sentence)

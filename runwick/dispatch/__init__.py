@@ -1,0 +1,1 @@
+"""Dispatching: prepared, sent, answered with a receipt."""

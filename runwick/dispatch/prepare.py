@@ -1,0 +1,99 @@
+"""A dispatch before it is sent: checked, serialised, named. Pure: it reads no clock and touches no store.
+
+::
+
+    record known? ▸ options ▸ payload ▸ ids        so that nothing gets an id that cannot be stored
+"""
+
+import datetime
+from collections.abc import Sequence
+from typing import Final
+
+from runwick.contracts.ambient import Ids
+from runwick.contracts.dispatching import BATCH_MAX_BYTES, BATCH_MAX_ITEMS, BatchItem, Command, DispatchOptions
+from runwick.contracts.errors import DispatchValidationError, ItemFailure
+from runwick.contracts.jobs import Job
+from runwick.declarations.catalog import Catalog, JobEntry
+from runwick.declarations.suggestions import did_you_mean
+from runwick.dispatch.options import check_order, checked_tenant, lane_for, metadata_bytes, when
+from runwick.dispatch.trace import NO_TRACE, Trace
+
+NO_CHANGES: Final = DispatchOptions()
+
+_ZERO: Final = datetime.timedelta(0)
+_MILLISECOND: Final = datetime.timedelta(milliseconds=1)
+
+
+def prepare(catalog: Catalog, job: Job, options: DispatchOptions, ids: Ids, trace: Trace = NO_TRACE) -> Command:
+    """The command that dispatches `job`, ready to be sent as often as needed.
+
+    Raises:
+        DispatchValidationError: the record is not declared, or an option or the payload breaks a rule.
+    """
+    entry = _entry(catalog, job)
+    lane = lane_for(catalog, entry, options)
+    start = when("not_before", options.not_before, shortest=_ZERO)
+    expiry = when("expires_at", options.expires_at, shortest=_MILLISECOND)
+    check_order(start, expiry)
+    metadata = metadata_bytes(options.metadata)
+    tenant = checked_tenant(options.tenant)
+    payload = entry.codec.encode(job)
+    return Command(
+        operation_id=ids.ordered(),
+        job_id=ids.ordered(),
+        application=catalog.application,
+        kind=entry.kind,
+        lane=lane,
+        policy=entry.policy,
+        payload=payload,
+        not_before_ms=start.at_ms,
+        delay_ms=start.delay_ms,
+        expires_at_ms=expiry.at_ms,
+        expires_in_ms=expiry.delay_ms,
+        metadata=metadata,
+        tenant=tenant,
+        traceparent=trace.traceparent,
+        tracestate=trace.tracestate,
+    )
+
+
+def prepare_many(catalog: Catalog, items: Sequence[Job | BatchItem], ids: Ids, trace: Trace) -> list[Command]:
+    """The commands of a batch, in input order.
+
+    Raises:
+        DispatchValidationError: the batch is too large (``batch_too_large``), or items are invalid: all of them are
+            in `item_failures`.
+    """
+    if len(items) > BATCH_MAX_ITEMS:
+        message = f"a batch holds {BATCH_MAX_ITEMS} items, this has {len(items):,}; split it"
+        raise DispatchValidationError("batch_too_large", message)
+    commands = []
+    failures = []
+    for ordinal, item in enumerate(items):
+        job, options = (item.job, item.options) if isinstance(item, BatchItem) else (item, None)
+        try:
+            commands.append(prepare(catalog, job, options or NO_CHANGES, ids, trace))
+        except DispatchValidationError as refused:
+            failures.append(ItemFailure(ordinal, refused.code, refused.message))
+    if failures:
+        listed = "; ".join(f"item {failure.ordinal}: {failure.message}" for failure in failures)
+        message = f"{len(failures)} of {len(items)} items are invalid, nothing was written: {listed}"
+        raise DispatchValidationError(failures[0].code, message, failures)
+    size = sum(len(command.payload) + len(command.metadata or b"") for command in commands)
+    if size > BATCH_MAX_BYTES:
+        message = f"a batch holds {BATCH_MAX_BYTES:,} bytes of payload and metadata, this has {size:,}; split it"
+        raise DispatchValidationError("batch_too_large", message)
+    return commands
+
+
+def _entry(catalog: Catalog, job: Job) -> JobEntry:
+    entry = catalog.by_record.get(type(job))
+    if entry is not None:
+        return entry
+    name = type(job).__qualname__
+    if not isinstance(job, Job):
+        message = f"a job is an instance of a record that derives from runwick.Job, this is {name}"
+        raise DispatchValidationError("unknown_job", message)
+    near = did_you_mean(name, [record.__qualname__ for record in catalog.by_record])
+    message = f"the record {name} is not declared in application {catalog.application}. {near}".rstrip()
+    raise DispatchValidationError("unknown_job", message)

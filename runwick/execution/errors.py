@@ -1,0 +1,98 @@
+"""Makes whatever a handler raises storable: text and nothing but text, valid UTF-8, without NUL, cut with a mark.
+
+Storing an error must never fail the settlement that carries it, and an exception is foreign code: its ``__str__`` may
+raise, answer a gigabyte or an odd kind of string, its class may have any name, its frames may be a thousand. Nothing
+of the exception itself leaves this module, so it never has to be pickled or built again.
+"""
+
+import re
+import traceback
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Final
+
+from runwick.contracts.outcomes import ERROR_TEXT_MAX_BYTES, ErrorDetail
+
+MESSAGE_MAX_BYTES: Final = 1024
+TYPE_MAX_BYTES: Final = 512
+_TEXT_HEAD_SHARE: Final = 0.25
+"""What a cut traceback keeps of its head; the longer tail says where the error was raised and what it was."""
+_MARK_MAX_BYTES: Final = 64
+
+_UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
+_REPLACEMENT: Final = "\ufffd"
+
+
+def detail_of(error: BaseException, closing: Sequence[BaseException] = ()) -> ErrorDetail:
+    """Describe `error`, and after it what providers raised when they were closed after it. Never raises."""
+    text = _traceback_text(error)
+    for other in closing:
+        text += f"\nWhile a provider was closed after that:\n\n{_traceback_text(other)}"
+    return ErrorDetail(
+        type=storable(_type_name(error), TYPE_MAX_BYTES),
+        message=storable(_text_of(error), MESSAGE_MAX_BYTES),
+        text=storable(text, ERROR_TEXT_MAX_BYTES, head_share=_TEXT_HEAD_SHARE),
+    )
+
+
+def message_of(value: object) -> str:
+    """What `value` says, for people: storable and at most 1,024 bytes. Never raises."""
+    return storable(_text_of(value), MESSAGE_MAX_BYTES)
+
+
+def storable(text: str, max_bytes: int, *, head_share: float = 1.0) -> str:
+    """`text` as UTF-8 of at most `max_bytes`, NUL and lone surrogates replaced by U+FFFD.
+
+    What is left out is marked where it is missing: behind `head_share` of what is kept.
+    """
+    text = str.__str__(text)  # the plain string inside a subclass
+    if len(text) <= max_bytes:
+        whole = _UNSTORABLE.sub(_REPLACEMENT, text)
+        if len(whole.encode()) <= max_bytes:
+            return whole
+    kept_bytes = max_bytes - _MARK_MAX_BYTES
+    head_bytes = int(kept_bytes * head_share)
+    tail_bytes = kept_bytes - head_bytes
+    # A character takes a byte or more, so these slices hold enough; the text itself may be huge.
+    head = _UNSTORABLE.sub(_REPLACEMENT, text[:head_bytes]).encode()[:head_bytes].decode(errors="ignore")
+    tail = _UNSTORABLE.sub(_REPLACEMENT, text[len(text) - tail_bytes :]).encode()
+    tail_text = tail[len(tail) - tail_bytes :].decode(errors="ignore")
+    left_out = len(text) - len(head) - len(tail_text)
+    mark = f"[… {left_out:,} characters left out …]"
+    return f"{head}\n{mark}\n{tail_text}" if tail_text else f"{head} {mark}"
+
+
+def _traceback_text(error: BaseException) -> str:
+    try:
+        told = traceback.TracebackException(type(error), error, _without_our_frames(error.__traceback__), compact=True)
+        return "".join(told.format())
+    except BaseException as broken:
+        return f"{_type_name(error)}: no traceback, formatting it raised {_type_name(broken)}\n"
+
+
+def _without_our_frames(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback from the first frame on that is not ours; errors of our own keep no frame at all."""
+    while trace is not None and _is_ours(trace.tb_frame.f_globals.get("__name__")):
+        trace = trace.tb_next
+    return trace
+
+
+def _is_ours(module: object) -> bool:
+    # Providers are opened through contextlib.
+    return module == "contextlib" or (isinstance(module, str) and module.startswith("runwick."))
+
+
+def _text_of(value: object) -> str:
+    try:
+        return str(value)
+    except BaseException as broken:
+        return f"(no text: its __str__ raised {_type_name(broken)})"
+
+
+def _type_name(error: BaseException) -> str:
+    cls = type(error)
+    try:
+        module, name = cls.__module__, cls.__qualname__
+        return name if module == "builtins" else f"{module}.{name}"
+    except BaseException:
+        return "(exception without a name)"

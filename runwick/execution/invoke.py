@@ -1,0 +1,187 @@
+"""One attempt from its first to its last step; `Invoker.invoke` is its life, read from top to bottom.
+
+    begun ─▶ find ─▶ decode ─▶ open providers ─▶ handler ─▶ encode the result ─▶ close providers ─▶ outcome
+
+The same source serves both callers: an event loop awaits it, an executor drives it blocking. It knows no store and no
+lease, never raises, and cannot stop a handler that does not return.
+"""
+
+import contextlib
+import contextvars
+import logging
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from runwick.contracts.ambient import Clock
+from runwick.contracts.outcomes import Outcome, OutcomeKind
+from runwick.declarations.catalog import Catalog, JobEntry
+from runwick.declarations.handlers import HandlerBinding
+from runwick.execution.context import RunContext
+from runwick.execution.failures import Step, described, verdict
+from runwick.execution.metering import End, Meter, Stopwatch, unmeasured
+from runwick.execution.run import Run
+from runwick.execution.scopes import AttemptScope, ProcessScope
+from runwick.wire.profile import encode_result
+
+if TYPE_CHECKING:
+    import asyncio
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+class Invoker:
+    """Runs attempts of one catalog in this process and owns what outlives them: process scope and event loop.
+
+    Args:
+        catalog: what the application declares.
+        clock: marks the begin and measures wall time.
+        record_usage: whether outcomes say what the attempt cost.
+        begun: called in the moment an attempt begins; its execution time counts from there.
+        alone: whether attempts have the process to themselves, one at a time. If not, only their wall time is known,
+            for nothing else can be attributed to one of them.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        clock: Clock,
+        record_usage: bool,
+        begun: Callable[[], None] | None = None,
+        alone: bool = True,
+    ) -> None:
+        self._application = catalog.application
+        self._bound = {
+            (kind.name, kind.version): (catalog.jobs[kind], binding) for kind, binding in catalog.handlers.items()
+        }
+        self._providers = catalog.providers
+        self._process = ProcessScope(catalog.providers, contextlib.nullcontext() if alone else _turn())
+        self._clock = clock
+        self._measure = _measuring(clock, record_usage, alone)
+        self._begun = begun
+        self._runner: asyncio.Runner | None = None
+
+    async def invoke(self, run: Run, payload: bytes | memoryview) -> Outcome:
+        """Run one attempt and say what it ended in. Suspends only where its handler or its providers are async."""
+        end = self._measure()
+        begun_at_ms = self._begin()
+        scope = AttemptScope(self._process, self._providers, lambda: RunContext(self._application, run, entry, job))
+        step = Step.FIND
+        result: bytes | None = None
+        failure: BaseException | None = None
+        try:
+            entry, binding = self._find(run)
+            step = Step.DECODE
+            job = entry.codec.decode(payload)
+            step = Step.PROVIDE
+            arguments = await scope.arguments(binding.parameters, job)
+            step = Step.HANDLE
+            value = _handler_of(binding)(**arguments)
+            if binding.is_async:
+                value = await value
+            step = Step.ENCODE
+            result = encode_result(value)
+        except BaseException as error:
+            failure = error
+        raised = await scope.close(failure)
+        usage = end()
+        if failure is None and raised:
+            step, failure = Step.CLOSE, raised.pop(0)
+        if failure is None:
+            return Outcome(OutcomeKind.SUCCEEDED, result=result, usage=usage, begun_at_ms=begun_at_ms)
+        kind, code = verdict(step, failure)
+        detail = described(failure, raised)
+        # An error holds this frame through its traceback. Letting go of it here frees what the handler's frames hold
+        # now, not when the collector comes by.
+        failure = None
+        raised.clear()
+        return Outcome(kind, code, detail, usage=usage, begun_at_ms=begun_at_ms)
+
+    def invoke_blocking(self, run: Run, payload: bytes | memoryview) -> Outcome:
+        """`invoke` for a caller without an event loop; each attempt has context variables of its own.
+
+        What is async runs on one loop that lives as long as the invoker and stands still between such attempts; so
+        does a plain handler that needs an async provider, which therefore cannot start a loop of its own.
+        """
+        life = self.invoke(run, payload)
+        context = contextvars.copy_context()
+        return self._run_on_loop(life, context) if self.needs_loop(run) else context.run(_run_at_once, life)
+
+    def needs_loop(self, run: Run) -> bool:
+        """Whether anything in this attempt is async."""
+        bound = self._bound.get((run.name, run.version))
+        return bound is not None and bound[1].needs_loop
+
+    def close(self) -> None:
+        """Close what has process scope, then the loop. For callers of `invoke_blocking`."""
+        closing = self.close_async()
+        if self._runner is None:
+            _run_at_once(closing)
+            return
+        self._run_on_loop(closing, contextvars.copy_context())
+        self._runner.close()
+        self._runner = None
+
+    async def close_async(self) -> None:
+        """Close what has process scope. For callers of `invoke`, on the same loop."""
+        for error in await self._process.close(None):
+            _log.warning("a provider of process scope failed when it was closed", exc_info=error)
+
+    def _find(self, run: Run) -> tuple[JobEntry, HandlerBinding]:
+        try:
+            return self._bound[run.name, run.version]
+        except KeyError:
+            raise LookupError(f"no handler for {run.name} version {run.version} is loaded here") from None
+
+    def _begin(self) -> int:
+        if self._begun is not None:
+            self._begun()
+        return self._clock.now_ms()
+
+    def _run_on_loop(self, life: Coroutine[Any, Any, T], context: contextvars.Context) -> T:
+        if self._runner is None:
+            import asyncio
+
+            self._runner = asyncio.Runner()
+        loop = self._runner.get_loop()
+        task = loop.create_task(life, context=context)
+        while True:
+            try:
+                return loop.run_until_complete(task)
+            except (SystemExit, KeyboardInterrupt) as error:
+                # From a task that the handler started, or from a signal: it stopped the loop under the attempt.
+                if task.done():
+                    raise
+                if isinstance(error, KeyboardInterrupt):
+                    task.cancel()
+
+
+def _handler_of(binding: HandlerBinding) -> Callable[..., Any]:
+    """What to call: the function, or the method of an instance of this attempt's own."""
+    target = binding.target
+    return target().handle if isinstance(target, type) else target
+
+
+def _run_at_once(life: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in which nothing is async; it ends within its first step."""
+    try:
+        life.send(None)
+    except StopIteration as done:
+        return cast("T", done.value)
+    life.close()
+    raise RuntimeError("an attempt suspended although nothing in it is declared async")
+
+
+def _measuring(clock: Clock, record_usage: bool, alone: bool) -> Callable[[], End]:
+    if not record_usage:
+        return unmeasured
+    return Meter(clock).start if alone else Stopwatch(clock).start
+
+
+def _turn() -> AbstractAsyncContextManager[Any]:
+    import asyncio
+
+    return asyncio.Lock()

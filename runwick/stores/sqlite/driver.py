@@ -1,0 +1,234 @@
+"""Runs acts on one SQLite file, each in one transaction.
+
+::
+
+    run          calling thread ──────────────────┐
+    run_async    event loop ─▶ desk ─▶ its writer ┴▶ turnstile ─▶ writing connection    BEGIN IMMEDIATE … COMMIT
+                                  └──▶ its readers ─────────────▶ reading connections   BEGIN … COMMIT
+
+No event loop ever waits inside SQLite. The driver knows nothing of jobs: an act's steps name statements; it executes
+them and sends the rows back.
+"""
+
+import atexit
+import contextlib
+import os
+import queue
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from weakref import WeakSet
+
+from runwick.config.options import SqliteOptions
+from runwick.contracts.stores import Act
+from runwick.runtime.crossings import reach
+from runwick.stores.sqlite import faults, forks, opening
+from runwick.stores.sqlite.checkpoint import Checkpoints
+from runwick.stores.sqlite.desk import Desk
+from runwick.stores.sqlite.link import Link
+from runwick.stores.sqlite.steps import Step, sql
+from runwick.stores.sqlite.turnstile import turnstiles
+
+T = TypeVar("T")
+
+_drivers: "WeakSet[Driver]" = WeakSet()
+
+
+class Works:
+    """What a driver holds while it is open: connections, threads, the turnstile."""
+
+    def __init__(self, path: Path, wait_s: float, reader_threads: int) -> None:
+        self.notes = opening.examine_place(path)
+        database = Path(os.path.realpath(path))
+        self.turnstile = turnstiles.take(database)
+        self.writing = Link(path, lambda: opening.connect(path, wait_s))
+        self._checkpointing = Link(path, lambda: opening.connect(path, wait_s))
+        self._reading = [
+            Link(path, lambda: opening.connect(path, wait_s, reads_only=True)) for _ in range(reader_threads)
+        ]
+        self.idle_readers: queue.LifoQueue[Link] = queue.LifoQueue()
+        for link in self._reading:
+            self.idle_readers.put(link)
+        self.writer = Desk("runwick-sqlite-writer", 1)
+        self.readers = Desk("runwick-sqlite-reader", reader_threads)
+        self.checkpoints = Checkpoints(database, self.writing, self._checkpointing, self.turnstile, wait_s)
+
+    def close(self) -> None:
+        """End the threads, close the connections, give the turnstile back."""
+        self.writer.close()
+        self.readers.close()
+        for link in (self.writing, self._checkpointing, *self._reading):
+            link.close()
+        turnstiles.give_back(self.turnstile)
+
+
+class Driver(forks.Forkable):
+    """One process's way to one store file. It opens at its first use, also after `close` or a fork.
+
+    Args:
+        path: absolute.
+        options: how long to wait for the write lock, how many readers.
+    """
+
+    def __init__(self, path: Path, options: SqliteOptions) -> None:
+        super().__init__()
+        self.path: Final = path
+        self._wait_s = options.writer_busy_timeout.total_seconds()
+        self._reader_threads = options.reader_threads
+        self._works: Works | None = None
+        self._guard = threading.Lock()
+        _drivers.add(self)
+
+    def run(self, act: Act[T]) -> T:
+        """Run `act` on the calling thread.
+
+        Raises:
+            StoreError: nothing was written.
+            OutcomeUnknown: the commit's answer was lost.
+        """
+        works = self._open()
+        if act.reads_only:
+            return self._read(works, act)
+        answer = self._write(works, act)
+        works.checkpoints.after_commit()
+        return answer
+
+    async def run_async(self, act: Act[T]) -> T:
+        """Run `act` on a thread of the driver's; raises what `run` raises."""
+        works = self._open()
+        if act.reads_only:
+            return await works.readers.call(lambda: self._read(works, act))
+        return await works.writer.call(lambda: self._write(works, act), works.checkpoints.after_commit)
+
+    def check(self) -> tuple[str, ...]:
+        """Open the store and check all that could refuse it.
+
+        Returns:
+            What the operator should know although nothing is refused.
+
+        Raises:
+            StoreError: with the code of what is wrong.
+        """
+        works = self._open()
+        with works.writing as connection:
+            self._check_revision(connection)
+        return works.notes
+
+    def calm(self) -> None:
+        """Say, from within an act, that it found nothing to do; the log is emptied after it."""
+        if self._works is not None:
+            self._works.checkpoints.calm()
+
+    def close(self) -> None:
+        """Close everything that is open. The next use opens it again."""
+        with self._guard:
+            works, self._works = self._works, None
+        if works is not None:
+            works.close()
+
+    def after_fork_in_child(self) -> None:
+        self._guard = threading.Lock()
+        if self._works is not None:
+            turnstiles.give_back(self._works.turnstile)
+            self._works = None  # its threads are the parent's
+
+    def _open(self) -> Works:
+        forks.notice()
+        works = self._works
+        if works is None:
+            with self._guard:
+                works = self._works = self._works or Works(self.path, self._wait_s, self._reader_threads)
+        return works
+
+    def _write(self, works: Works, act: Act[T]) -> T:
+        if not works.writing.is_open:
+            with works.writing:
+                pass  # a refusal comes before the turnstile makes its file
+        with works.turnstile.turn(self._wait_s) as left_s, works.writing as connection:
+            committing = False
+            try:
+                self._begin_immediate(connection, left_s)
+                answer = self._drive(connection, act)
+                committing = True
+                connection.execute("COMMIT")
+                reach("sqlite.committed")
+                return answer
+            except BaseException as error:
+                _roll_back(works.writing, connection)
+                if committing and isinstance(error, Exception):
+                    raise faults.at_commit(error, act.name, self.path, self._wait_s) from error
+                self._raise_before_commit(error, act)
+                raise
+
+    def _read(self, works: Works, act: Act[T]) -> T:
+        link = works.idle_readers.get()
+        try:
+            with link as connection:
+                try:
+                    connection.execute("BEGIN")
+                    answer = self._drive(connection, act)
+                    connection.execute("COMMIT")
+                    return answer
+                except BaseException as error:
+                    _roll_back(link, connection)
+                    self._raise_before_commit(error, act)
+                    raise
+        finally:
+            works.idle_readers.put(link)
+
+    def _begin_immediate(self, connection: sqlite3.Connection, left_s: float) -> None:
+        """Take the write lock; SQLite waits for it as long as the turnstile left."""
+        if left_s > 0.9 * self._wait_s:
+            connection.execute("BEGIN IMMEDIATE")
+            return
+        connection.execute(f"PRAGMA busy_timeout = {left_s * 1000:.0f}")
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {self._wait_s * 1000:.0f}")
+
+    def _drive(self, connection: sqlite3.Connection, act: Act[T]) -> T:
+        self._check_revision(connection)
+        steps = act.steps()
+        try:
+            step = next(steps)
+            while True:
+                step = steps.send(_execute(connection, step))
+        except StopIteration as end:
+            answer: T = end.value
+            return answer
+        finally:
+            steps.close()
+
+    def _check_revision(self, connection: sqlite3.Connection) -> None:
+        opening.check_revision(opening.installed_revision(connection, self.path), self.path)
+
+    def _raise_before_commit(self, error: BaseException, act: Act[Any]) -> None:
+        """Raise what `error` means, if it means something else to the caller."""
+        if isinstance(error, (sqlite3.Error, *faults.UNBINDABLE)):
+            meant = faults.before_commit(error, act.name, self.path, self._wait_s)
+            if meant is not error:
+                raise meant from error
+
+
+def _execute(connection: sqlite3.Connection, step: Step) -> Any:
+    text = sql(step.statement)
+    if step.many:
+        return connection.executemany(text, step.parameters).rowcount
+    return connection.execute(text, step.parameters).fetchall()
+
+
+def _roll_back(link: Link, connection: sqlite3.Connection) -> None:
+    try:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    except sqlite3.Error:
+        link.drop()
+
+
+@atexit.register
+def _close_all() -> None:
+    for driver in list(_drivers):
+        with contextlib.suppress(Exception):
+            driver.close()

@@ -1,0 +1,131 @@
+"""What ends attempts and generations, collected by an act and written together at its end.
+
+    attempt ended ──▶ attempt row [+ detail] ──▶ the job waits again: its hot row is freed
+                                             └─▶ the generation ends: closing row, the hot row goes
+
+Settlements, recoveries and expiries all write through here, so that positions, revisions and legal moves are kept
+in one place. It decides nothing: the settlement says what becomes of the job.
+"""
+
+from collections import defaultdict
+from typing import Final
+
+from runwick.contracts.errors import SettlementRejected
+from runwick.contracts.identity import id_text
+from runwick.contracts.outcomes import Outcome, OutcomeKind, Settlement
+from runwick.contracts.states import LEGAL_MOVES, JobState
+from runwick.contracts.usage import Usage
+from runwick.stores.sqlite.interned import Steps
+from runwick.stores.sqlite.leased import json_list, json_text
+from runwick.stores.sqlite.steps import Step
+
+_LEGAL: Final = {state.value: moves for state, moves in LEGAL_MOVES.items()}
+_NOTHING_MEASURED: Final = (None, None, None, None)
+_ATTEMPTS_AT_ONCE: Final = 16
+"""Rows of ``end_attempt.sql``."""
+_NO_ATTEMPT: Final = (None,) * 7
+"""Fills a row of ``end_attempt.sql`` that is not needed."""
+
+
+class Endings:
+    """Collects, then writes one statement for everything that ended in the same way."""
+
+    def __init__(self, position: int, now_ms: int) -> None:
+        self._position = position
+        self._now_ms = now_ms
+        self._outcomes: defaultdict[tuple[OutcomeKind, str | None], list[Settlement]] = defaultdict(list)
+        self._closed: defaultdict[tuple[JobState, str | None], list[int]] = defaultdict(list)
+        self._retries: list[tuple[object, ...]] = []
+        self._unstarted: list[tuple[object, ...]] = []
+
+    @classmethod
+    def opened(cls, now_ms: int) -> Steps["Endings"]:
+        """Start at the next position in commit order."""
+        ((position,),) = yield Step("next_position")
+        return cls(position, now_ms)
+
+    def settle(self, state: str, settlement: Settlement) -> None:
+        """End an attempt whose job stands in `state`, as the settlement says.
+
+        Raises:
+            SettlementRejected: the job's state does not allow the move.
+        """
+        _check_move(state, settlement)
+        job, outcome = settlement.attempt.job, settlement.outcome
+        self._outcomes[outcome.kind, outcome.code].append(settlement)
+        if settlement.state is not JobState.RETRYING:
+            self.close(job, settlement.state, settlement.code)
+            return
+        crashed = outcome.kind is OutcomeKind.CRASHED
+        expiry_counts_from_ms = self._now_ms + (settlement.delay_ms or 0)
+        self._retries.append((job, self._due_at_ms(settlement), settlement.code, crashed, expiry_counts_from_ms))
+
+    def abandon(self, state: str, settlement: Settlement) -> None:
+        """End an attempt whose lease ran out. One that never began leaves no row and gives its number back."""
+        if state == JobState.RUNNING.value:
+            self.settle(state, settlement)
+            return
+        _check_move(state, settlement)
+        job = settlement.attempt.job
+        if settlement.state is not JobState.RETRYING:
+            self.close(job, settlement.state, settlement.code)
+            return
+        self._unstarted.append((job, self._due_at_ms(settlement), settlement.code))
+
+    def close(self, job: int, state: JobState, code: str | None) -> None:
+        """End the generation of a live job."""
+        self._closed[state, code].append(job)
+
+    def write(self) -> Steps[None]:
+        """Write everything: attempts first, closings behind them, so that positions tell what followed from what."""
+        for (outcome, code), settlements in self._outcomes.items():
+            yield from self._write_attempts(outcome, code, settlements)
+        if self._retries:
+            yield Step("wait_retry", self._retries, many=True)
+        if self._unstarted:
+            yield Step("wait_unstarted", self._unstarted, many=True)
+        for (state, code), jobs in self._closed.items():
+            numbers = json_list(jobs)
+            yield Step("end_generation", (numbers, self._position, state.value, code, self._now_ms))
+            yield Step("end_hot", (numbers,))
+            self._position += len(jobs)
+
+    def _write_attempts(self, kind: OutcomeKind, code: str | None, settlements: list[Settlement]) -> Steps[None]:
+        details: list[tuple[object, ...]] = []
+        for start in range(0, len(settlements), _ATTEMPTS_AT_ONCE):
+            some = settlements[start : start + _ATTEMPTS_AT_ONCE]
+            values: list[object] = [self._position, kind.value, code, self._now_ms]
+            for position, settlement in enumerate(some, self._position):
+                outcome = settlement.outcome
+                values += settlement.attempt.job, settlement.attempt.attempt_id, outcome.begun_at_ms
+                values += _measured(outcome.usage)
+                if outcome.error is not None or outcome.result is not None:
+                    details.append((position, self._now_ms, *_detail(outcome)))
+            values += _NO_ATTEMPT * (_ATTEMPTS_AT_ONCE - len(some))
+            yield Step("end_attempt", values)
+            self._position += len(some)
+        if details:
+            yield Step("end_detail", details, many=True)
+
+    def _due_at_ms(self, settlement: Settlement) -> int | None:
+        return None if settlement.delay_ms is None else self._now_ms + settlement.delay_ms
+
+
+def _check_move(state: str, settlement: Settlement) -> None:
+    if settlement.state not in _LEGAL[state]:
+        raise SettlementRejected(
+            "settlement_rejected",
+            f"job {id_text(settlement.attempt.job_id)} is {state} and cannot become {settlement.state.value}; "
+            "begin the attempt first, or release it",
+        )
+
+
+def _measured(usage: Usage | None) -> tuple[object, ...]:
+    """wall_us, cpu_us, rss_peak_bytes, usage."""
+    if usage is None:
+        return _NOTHING_MEASURED
+    return usage.wall_us, usage.cpu_us, usage.rss_peak_bytes, json_text(usage)
+
+
+def _detail(outcome: Outcome) -> tuple[str | None, bytes | None]:
+    return None if outcome.error is None else json_text(outcome.error), outcome.result

@@ -1,0 +1,103 @@
+"""Jobs under a lease: the attempt that a leased row stands for, and whether a row is still somebody's."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from runwick.contracts.attempts import PAYLOAD_INLINE_MAX_BYTES, Attempt
+from runwick.contracts.states import JobState
+from runwick.stores.sqlite.interned import Interned, Steps
+from runwick.stores.sqlite.steps import Step
+
+_COUNTING_BITS: Final = (1 << 61) - 1
+"""The part of a UUID that a job's key is added into; the bit above it is cleared, so that nothing carries beyond."""
+
+
+class Holding(NamedTuple):
+    """Who holds a live job; the columns of ``held.sql``."""
+
+    job: int
+    claim_token: bytes | None
+    state: str
+
+
+def held(attempts: Iterable[Attempt]) -> Steps[dict[int, Holding]]:
+    """The live rows under these attempts, by job; whether they are still theirs, the claim token says."""
+    rows = yield Step("held", (json_list(attempt.job for attempt in attempts),))
+    return {row[0]: Holding._make(row) for row in rows}
+
+
+def leased(interned: Interned, jobs: Sequence[int]) -> Steps[list[Attempt]]:
+    """The attempts under way of these jobs, in their order; large payloads stay where they are."""
+    rows = yield Step("leased", (json_list(jobs), PAYLOAD_INLINE_MAX_BYTES))
+    by_job = {row[0]: row for row in rows}
+    return [attempt_of(interned, by_job[job]) for job in jobs]
+
+
+def attempt_of(interned: Interned, row: Sequence[Any]) -> Attempt:
+    """The attempt that a row of ``leased.sql`` stands for."""
+    (
+        job,
+        job_id,
+        first_attempt_id,
+        claim_token,
+        lane,
+        kind,
+        policy,
+        state,
+        generation,
+        attempts,
+        executions,
+        max_executions,
+        unstarted,
+        crashes,
+        created_at_ms,
+        metadata,
+        tenant,
+        traceparent,
+        tracestate,
+        payload_bytes,
+        payload,
+    ) = row
+    begun = state == JobState.RUNNING.value
+    return Attempt(
+        job,
+        job_id,
+        attempt_id(first_attempt_id, job),
+        claim_token,
+        interned.kinds.values[kind][1],
+        interned.lanes.values[lane][1],
+        attempts,
+        executions,
+        generation,
+        begun,
+        # As the claim judged it: before the charge.
+        max_executions - (executions - begun) >= 2,
+        crashes,
+        unstarted,
+        interned.policies.values[policy],
+        payload,
+        payload_bytes,
+        created_at_ms,
+        metadata,
+        tenant,
+        traceparent,
+        tracestate,
+    )
+
+
+def attempt_id(first_attempt_id: bytes, job: int) -> bytes:
+    """The id of the attempt that a claim made of a job: a UUIDv7 like the claim's first one, counted on by the job."""
+    number = int.from_bytes(first_attempt_id)
+    return ((number & ~(_COUNTING_BITS + 1)) + (job & _COUNTING_BITS)).to_bytes(16)
+
+
+def json_list(numbers: Iterable[int]) -> str:
+    """Numbers as one parameter, for ``json_each``."""
+    return json_text(list(numbers))
+
+
+def json_text(value: object) -> str:
+    """A value as JSON text."""
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,107 @@
+"""One connection of this process, opened at its first use, closed for a fork, used by one thread at a time.
+
+It never decides how a connection is opened (`opening`) nor what is executed on it (`driver`).
+"""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from runwick.contracts.errors import StoreError
+from runwick.stores.sqlite import forks
+
+
+class Link(forks.Forkable):
+    """A place for one connection: ``with link as connection`` waits for its turn and opens it when needed.
+
+    Args:
+        path: the database, for what is said about it.
+        connect: opens a connection; its errors reach whoever needed one.
+    """
+
+    def __init__(self, path: Path, connect: Callable[[], sqlite3.Connection]) -> None:
+        super().__init__()
+        self._path = path
+        self._connect = connect
+        self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
+        self._lock = threading.Lock()
+        self._user: int | None = None
+        self._at_rest = False
+
+    @property
+    def is_open(self) -> bool:
+        return self._connection is not None
+
+    def __enter__(self) -> sqlite3.Connection:
+        self._lock.acquire()
+        self._user = threading.get_ident()
+        try:
+            return self._current()
+        except BaseException:
+            self._leave()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave()
+
+    def _current(self) -> sqlite3.Connection:
+        if self._connection is None:
+            forks.refuse_if_carried(self._path)
+            self._connection = self._connect()
+            self._file = self._file_now()
+        elif self._file != self._file_now():
+            raise StoreError(
+                "store_history_broken",
+                f"{self._path} is gone or was replaced since this process opened it; nothing was written; "
+                "put the file back and restart the process",
+            )
+        return self._connection
+
+    def _file_now(self) -> tuple[int, int] | None:
+        """Device and inode behind the path; a commit into a file that has lost its name would be lost with it."""
+        try:
+            status = os.stat(self._path)  # noqa: PTH116 - before every transaction, and twice as fast
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+    def _leave(self) -> None:
+        self._user = None
+        self._lock.release()
+
+    def drop(self) -> None:
+        """Close the connection, by whoever uses it: it cannot be trusted any more. The next use opens another."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def close(self) -> None:
+        """Close the connection once nobody uses it; one that is in use for long is left to its user."""
+        if self._lock.acquire(timeout=forks.PATIENCE_S):
+            self.drop()
+            self._lock.release()
+
+    def before_fork(self) -> None:
+        in_a_call = self._user == threading.get_ident()
+        self._at_rest = not in_a_call and self._lock.acquire(timeout=forks.PATIENCE_S)
+        if self._at_rest:
+            self.drop()
+
+    def after_fork_in_parent(self) -> None:
+        if self._at_rest:
+            self._at_rest = False
+            self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        self._lock = threading.Lock()
+        self._user = None
+        self._at_rest = False
+        if self._connection is not None:
+            forks.keep_untouched(self._path, self._connection)
+            self._connection = None

@@ -1,0 +1,165 @@
+"""Reads: one job as it stands, what is left for a worker, and the runs that cost most."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from runwick.contracts.ambient import Clock
+from runwick.contracts.attempts import Kind, Lane
+from runwick.contracts.errors import InvalidArgument
+from runwick.contracts.outcomes import ErrorDetail
+from runwick.contracts.states import JobState, Priority
+from runwick.contracts.stores import Act, AttemptRecord, CostlyRun, JobRecord, Outlook
+from runwick.contracts.usage import Usage
+from runwick.stores.sqlite.interned import Interned, Steps
+from runwick.stores.sqlite.ready import survey
+from runwick.stores.sqlite.steps import Step
+
+_COSTLIEST: Final = {"cpu_us": "costliest_cpu", "rss_peak_bytes": "costliest_rss"}
+
+
+def job(application: str, job_id: bytes) -> Act[JobRecord | None]:
+    """A job as it stands, with its closed attempts; None when this application has none of that id."""
+    return Act("job", lambda: _job(application, job_id), reads_only=True)
+
+
+def _job(application: str, job_id: bytes) -> Steps[JobRecord | None]:
+    rows = yield Step("job", (application, job_id))
+    if not rows:
+        return None
+    (
+        (
+            position,
+            name,
+            version,
+            queue,
+            priority,
+            tenant,
+            created_at_ms,
+            max_executions,
+            state,
+            code,
+            generation,
+            revision,
+            executions,
+            due_at_ms,
+            ended_at_ms,
+        ),
+    ) = rows
+    attempts = yield Step("job_attempts", (position,))
+    result = None
+    if state == JobState.SUCCEEDED:
+        result = next((row[0] for row in (yield Step("job_result", (position, generation)))), None)
+    return JobRecord(
+        job_id=job_id,
+        kind=Kind(name, version),
+        lane=Lane(queue, Priority(priority)),
+        state=JobState(state),
+        code=code,
+        generation=generation,
+        revision=revision,
+        executions=executions,
+        max_executions=max_executions,
+        created_at_ms=created_at_ms,
+        due_at_ms=due_at_ms,
+        ended_at_ms=ended_at_ms,
+        tenant=tenant,
+        result=result,
+        attempts=[_attempt_record(*row) for row in attempts],
+    )
+
+
+def _attempt_record(
+    attempt_id: bytes,
+    generation: int,
+    number: int,
+    outcome: str,
+    code: str | None,
+    begun_at_ms: int | None,
+    ended_at_ms: int,
+    usage: str | None,
+    error: str | None,
+) -> AttemptRecord:
+    return AttemptRecord(
+        attempt_id=attempt_id,
+        generation=generation,
+        number=number,
+        outcome=outcome,
+        code=code,
+        begun_at_ms=begun_at_ms,
+        ended_at_ms=ended_at_ms,
+        usage=None if usage is None else _usage(usage),
+        error=None if error is None else msgspec.json.decode(error, type=ErrorDetail),
+    )
+
+
+def outlook(
+    interned: Interned, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind], clock: Clock
+) -> Act[Outlook]:
+    """What is left for a worker of these lanes and kinds."""
+    return Act("outlook", lambda: _outlook(interned, application, lanes, kinds, clock), reads_only=True)
+
+
+def _outlook(
+    interned: Interned, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind], clock: Clock
+) -> Steps[Outlook]:
+    yield from interned.refresh()
+    now_ms = clock.now_ms()
+    number = interned.applications.ids.get(application)
+    if number is None:
+        return Outlook(due=0, later=0, leased=0, undecodable=0, retrying=0, oldest_due_ms=None)
+    due = later = undecodable = 0
+    oldest_due_at_ms = now_ms + 1
+    for waiting in (yield from survey(interned, number, lanes)):
+        ((due_here, later_here),) = yield Step("outlook_waiting", (waiting.lane, waiting.kind, now_ms))
+        if interned.kinds.values[waiting.kind][1] in kinds:
+            due += due_here
+            later += later_here
+            oldest_due_at_ms = min(oldest_due_at_ms, waiting.due_at_ms)
+        else:
+            undecodable += due_here + later_here
+    leased = yield Step("outlook_leased", (number,))
+    retrying = yield Step("outlook_retrying", (number, now_ms))
+    return Outlook(
+        due=due,
+        later=later,
+        leased=_mine(interned, leased, lanes, kinds),
+        undecodable=undecodable,
+        retrying=_mine(interned, retrying, lanes, kinds),
+        oldest_due_ms=now_ms - oldest_due_at_ms if oldest_due_at_ms <= now_ms else None,
+    )
+
+
+def _mine(
+    interned: Interned, counts: Sequence[tuple[int, int, int]], lanes: Sequence[Lane], kinds: frozenset[Kind]
+) -> int:
+    """The sum of ``lane, kind, count`` over the lanes and kinds asked for."""
+    return sum(
+        count
+        for lane, kind, count in counts
+        if interned.lanes.values[lane][1] in lanes and interned.kinds.values[kind][1] in kinds
+    )
+
+
+def costliest(application: str, by: str, limit: int) -> Act[list[CostlyRun]]:
+    """The attempts with the highest ``cpu_us`` or ``rss_peak_bytes``, costliest first; unmeasured ones are left out.
+
+    It reads every attempt that is kept: a question for people, not for loops.
+    """
+    statement = _COSTLIEST.get(by)
+    if statement is None:
+        raise InvalidArgument("invalid_policy", f"runs are ranked by {' or '.join(_COSTLIEST)}, this is {by!r}")
+    return Act("costliest", lambda: _costliest(statement, application, limit), reads_only=True)
+
+
+def _costliest(statement: str, application: str, limit: int) -> Steps[list[CostlyRun]]:
+    rows: list[tuple[Any, ...]] = yield Step(statement, (application, limit))
+    return [
+        CostlyRun(job_id=job_id, kind=Kind(name, version), number=number, outcome=outcome, usage=_usage(usage))
+        for job_id, name, version, number, outcome, usage in rows
+    ]
+
+
+def _usage(text: str) -> Usage:
+    return msgspec.json.decode(text, type=Usage)

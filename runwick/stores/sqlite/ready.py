@@ -1,0 +1,118 @@
+"""Which waiting jobs a claim may take, in claim order, decided from the index alone.
+
+::
+
+    survey ── which kinds wait in the plan's lanes, and since when      (one jump per kind, whatever waits)
+      │
+    ready ─── lane by lane: the due jobs of the decodable kinds, merged into one order, until the plan is full
+
+A kind that the worker cannot decode is never read, so no number of such jobs stands in front of a lane. The work is
+bounded by the plan and by the number of kinds that wait, never by the number of jobs.
+"""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from runwick.contracts.attempts import CLAIM_MAX_ATTEMPTS, PAYLOAD_INLINE_MAX_BYTES, ClaimPlan, Lane
+from runwick.stores.sqlite.interned import Interned, Steps
+from runwick.stores.sqlite.leased import json_list
+from runwick.stores.sqlite.steps import Step
+
+_CHUNK_MIN: Final = 8
+_FRONT: Final = (-1, b"")
+"""Before every entry of a lane."""
+
+Entry = tuple[int, bytes, int, int, int, int | None]
+"""(due_at_ms, job_id, job, ahead, payload_bytes, expires_at_ms) of a waiting job; entries sort in claim order."""
+
+
+class Waiting(NamedTuple):
+    """One kind that waits in a lane."""
+
+    lane: int
+    kind: int
+    due_at_ms: int
+    """When its first job is due."""
+
+
+class Choice:
+    """What a claim takes, as far as its plan allows."""
+
+    def __init__(self, plan: ClaimPlan, now_ms: int) -> None:
+        self.jobs: list[int] = []
+        """To be leased, in claim order."""
+        self.reserved: list[int] = []
+        """Those among them whose payload is read later, so that the claim cannot begin them."""
+        self.expired: list[int] = []
+        self.stopped_at_lone = False
+        self.full = False
+        self._plan = plan
+        self._now_ms = now_ms
+        self._limit = min(plan.free + plan.ahead, CLAIM_MAX_ATTEMPTS)
+        self._room_bytes = plan.payload_bytes
+
+    @property
+    def wanted(self) -> int:
+        """How many more jobs the plan has room for."""
+        return self._limit - len(self.jobs) - len(self.expired)
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Go through waiting jobs in claim order; `full` says when the plan has ended."""
+        for _, _, job, ahead, payload_bytes, expires_at_ms in entries:
+            if expires_at_ms is not None and expires_at_ms <= self._now_ms:
+                self.expired.append(job)
+                continue
+            if len(self.jobs) >= self._plan.free and not ahead:
+                self.stopped_at_lone = self.full = True
+                return
+            self._room_bytes -= payload_bytes
+            if self._room_bytes < 0 and self.jobs:
+                self.full = True
+                return
+            self.jobs.append(job)
+            if payload_bytes > PAYLOAD_INLINE_MAX_BYTES:
+                self.reserved.append(job)
+        self.full = self.wanted <= 0
+
+
+def survey(interned: Interned, application: int, lanes: Iterable[Lane]) -> Steps[list[Waiting]]:
+    """What waits in these lanes, in their order."""
+    numbers = [number for lane in lanes if (number := interned.lanes.ids.get((application, lane))) is not None]
+    rank = {number: place for place, number in enumerate(numbers)}
+    rows = yield Step("claim_survey", (json_list(rank),))
+    return sorted(map(Waiting._make, rows), key=lambda waiting: rank[waiting.lane])
+
+
+def choose(plan: ClaimPlan, waiting: Iterable[Waiting], now_ms: int) -> Steps[Choice]:
+    """What the plan takes of `waiting`: decodable kinds alone, in the order of the plan's lanes."""
+    choice = Choice(plan, now_ms)
+    for lane, kinds in itertools.groupby(waiting, key=lambda one: one.lane):
+        due = [one.kind for one in kinds if one.due_at_ms <= now_ms]
+        if due and not choice.full:
+            choice.add((yield from _ready(lane, due, now_ms, choice.wanted)))
+    return choice
+
+
+def _ready(lane: int, kinds: Sequence[int], now_ms: int, wanted: int) -> Steps[list[Entry]]:
+    """The first `wanted` due entries of these kinds in one lane."""
+    if len(kinds) == 1:
+        only: list[Entry] = yield Step("claim_ready", (lane, kinds[0], now_ms, *_FRONT, wanted))
+        return only
+    # Every kind is read in chunks. What sorts up to the end of each chunk that may have a successor is final; the
+    # kind that bounds it is read on.
+    size = max(_CHUNK_MIN, wanted // len(kinds))
+    ends = dict.fromkeys(kinds, _FRONT)
+    bound: tuple[int, bytes] | None = _FRONT
+    entries: list[Entry] = []
+    while bound is not None and sum(entry[:2] <= bound for entry in entries) < wanted:
+        for kind in [kind for kind, end in ends.items() if end == bound]:
+            chunk: list[Entry] = yield Step("claim_ready", (lane, kind, now_ms, *bound, size))
+            entries += chunk
+            if len(chunk) == size:
+                ends[kind] = chunk[-1][:2]
+            else:
+                del ends[kind]
+        bound = min(ends.values(), default=None)
+    entries.sort()
+    return entries[:wanted]

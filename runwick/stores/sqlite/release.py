@@ -1,0 +1,35 @@
+"""Release: attempts that provably never reached their handler go back as if they had not been claimed.
+
+Charge and number are taken back, no attempt row is left, the job stands where it stood. Only the revision rises.
+"""
+
+from collections.abc import Sequence
+
+from runwick.contracts.attempts import Attempt
+from runwick.contracts.outcomes import Answer
+from runwick.contracts.stores import Act
+from runwick.stores.sqlite.interned import Steps
+from runwick.stores.sqlite.leased import held, json_list
+from runwick.stores.sqlite.steps import Step
+
+
+def release(attempts: Sequence[Attempt]) -> Act[list[Answer]]:
+    """Give these back; answers in input order. A second time answers NOT_YOURS."""
+    return Act("release", lambda: _release(attempts))
+
+
+def _release(attempts: Sequence[Attempt]) -> Steps[list[Answer]]:
+    holdings = yield from held(attempts)
+    answers: list[Answer] = []
+    freed: list[int] = []
+    for attempt in attempts:
+        holding = holdings.get(attempt.job)
+        if holding is None or holding.claim_token != attempt.claim_token:
+            answers.append(Answer.NOT_YOURS)
+            continue
+        del holdings[attempt.job]
+        freed.append(attempt.job)
+        answers.append(Answer.DONE)
+    if freed:
+        yield Step("release", (json_list(freed),))
+    return answers

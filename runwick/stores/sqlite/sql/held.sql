@@ -1,0 +1,7 @@
+-- Who holds these jobs, as far as they are leased.
+-- takes: jobs (a JSON array)
+-- returns: job, claim_token, state
+SELECT hot.job, claim.token, hot.state
+FROM json_each(?1) AS asked
+CROSS JOIN hot ON hot.job = asked.value
+CROSS JOIN claim ON claim.id = hot.claim;

@@ -1,0 +1,4 @@
+-- Give a name its number.
+-- takes: name
+-- returns: id
+INSERT INTO application (name) VALUES (?1) RETURNING id;

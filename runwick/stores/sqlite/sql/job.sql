@@ -1,0 +1,23 @@
+-- One job as it stands: by its hot row while it is live, else by its last closing.
+-- takes: application (its name), id
+-- returns: position, name, version, queue, priority, tenant, created_at_ms, max_executions, state, code, generation,
+--          revision, executions, due_at_ms (while it waits), ended_at_ms (when it ended)
+SELECT
+  job.position, kind.name, kind.version, lane.queue, lane.priority, job.tenant, job.created_at_ms,
+  policy.json ->> 'max_executions',
+  coalesce(hot.state, closing.state),
+  CASE WHEN hot.job IS NULL THEN closing.code WHEN hot.lease_until_ms IS NULL THEN hot.code END,
+  coalesce(hot.generation, closing.generation),
+  coalesce(hot.revision, closing.revision),
+  coalesce(hot.executions, closing.executions),
+  CASE WHEN hot.lease_until_ms IS NULL THEN hot.due_at_ms END,
+  CASE WHEN hot.job IS NULL THEN closing.ended_at_ms END
+FROM job
+JOIN application ON application.id = job.application
+JOIN kind ON kind.id = job.kind
+JOIN lane ON lane.id = job.lane
+JOIN policy ON policy.id = job.policy
+LEFT JOIN hot ON hot.job = job.position
+LEFT JOIN closing ON closing.job = job.position
+  AND closing.generation = (SELECT max(last.generation) FROM closing AS last WHERE last.job = job.position)
+WHERE job.id = ?2 AND application.name = ?1;

@@ -1,0 +1,9 @@
+-- The closed attempts of job ?1, oldest first.
+-- returns: attempt_id, generation, number, outcome, code, begun_at_ms, ended_at_ms, usage, error
+SELECT
+  attempt.attempt_id, attempt.generation, attempt.number, attempt.outcome, attempt.code, attempt.begun_at_ms,
+  attempt.ended_at_ms, attempt.usage, detail.error
+FROM attempt
+LEFT JOIN detail ON detail.attempt = attempt.position
+WHERE attempt.job = ?1
+ORDER BY attempt.generation, attempt.number;

@@ -1,0 +1,9 @@
+-- The next position in commit order. Read first in a writing transaction: the one writer makes it exact.
+-- takes: nothing
+-- returns: position
+SELECT 1 + max(
+  (SELECT position_floor FROM store),
+  (SELECT coalesce(max(position), 0) FROM job),
+  (SELECT coalesce(max(position), 0) FROM attempt),
+  (SELECT coalesce(max(position), 0) FROM closing)
+);

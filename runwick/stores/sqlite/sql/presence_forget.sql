@@ -1,0 +1,2 @@
+-- Forget workers that were not seen since ?1.
+DELETE FROM worker WHERE seen_at_ms < ?1;

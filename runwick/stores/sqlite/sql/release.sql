@@ -1,0 +1,10 @@
+-- Free rows as if they had not been claimed: the due time and all that counts failures stay.
+-- takes: jobs (a JSON array)
+UPDATE hot SET
+  state = CASE WHEN executions > (state = 'running') THEN 'retrying' ELSE 'pending' END,
+  revision = revision + 1,
+  attempts = attempts - 1,
+  executions = executions - (state = 'running'),
+  claim = NULL,
+  lease_until_ms = NULL
+WHERE job IN (SELECT value FROM json_each(?1));

@@ -1,0 +1,144 @@
+"""The SQLite store: every act of the store protocols on one file, which all processes of one host share.
+
+The acts are the modules beside this one, under the same names; the driver runs them.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, TypeVar
+
+from runwick.config.options import SqliteOptions
+from runwick.contracts.ambient import Clock, Ids
+from runwick.contracts.attempts import Attempt, Beat, Claim, ClaimPlan, Expired, Held, Kind, Lane, WorkerPresence
+from runwick.contracts.dispatching import Command, Receipt
+from runwick.contracts.outcomes import Answer, Settlement
+from runwick.contracts.states import JobState
+from runwick.contracts.stores import Act, CostlyRun, JobRecord, Outlook
+from runwick.stores.sqlite import begin, claim, dispatch, lease, read, recover, release, settle
+from runwick.stores.sqlite.driver import Driver
+from runwick.stores.sqlite.hint import Hint
+from runwick.stores.sqlite.interned import Interned, Steps
+
+T = TypeVar("T")
+
+
+class MakesWorkDue(Act[T]):
+    """An act after whose commit a worker may find work."""
+
+    __slots__ = ()
+
+
+class SqliteStore:
+    """One process's store on one file. It opens at the first act, also after a fork or `close`.
+
+    Args:
+        path: absolute.
+        options: waiting and threads.
+        clock: the time by which leases and due times are judged; all processes of a host agree on it.
+        ids: identities for attempts.
+    """
+
+    def __init__(self, path: Path, *, options: SqliteOptions, clock: Clock, ids: Ids) -> None:
+        self.path: Final = path
+        self._clock = clock
+        self._ids = ids
+        self._driver = Driver(path, options)
+        self._hint = Hint(Path(f"{os.path.realpath(path)}-wal"))
+        self._interned = Interned()
+        self._notes: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self._notes
+
+    @property
+    def profile(self) -> str:
+        return dispatch.PROFILE
+
+    @property
+    def description(self) -> str:
+        return f"sqlite {self.path} (wal, synchronous=full)"
+
+    def check(self) -> None:
+        """Open the store and check all that could refuse it.
+
+        Raises:
+            StoreError: with the code of what is wrong.
+        """
+        self._notes = self._driver.check()
+
+    def wake_on_work(self, wake: Callable[[], None]) -> Callable[[], None]:
+        return self._hint.subscribe(wake)
+
+    def close(self) -> None:
+        self._hint.close()
+        self._driver.close()
+
+    def run(self, act: Act[T]) -> T:
+        answer = self._driver.run(act)
+        if isinstance(act, MakesWorkDue):
+            self._hint.tell()
+        return answer
+
+    async def run_async(self, act: Act[T]) -> T:
+        answer = await self._driver.run_async(act)
+        if isinstance(act, MakesWorkDue):
+            self._hint.tell()
+        return answer
+
+    def dispatch(self, commands: Sequence[Command]) -> Act[list[Receipt]]:
+        return _due(dispatch.dispatch(self._interned, commands, self._clock))
+
+    def claim(self, plan: ClaimPlan) -> Act[Claim]:
+        return self._calm_when_empty(claim.claim(self._interned, plan, self._clock, self._ids))
+
+    def begin(self, attempt: Attempt) -> Act[Attempt | None]:
+        return begin.begin(attempt, self._clock)
+
+    def release(self, attempts: Sequence[Attempt]) -> Act[list[Answer]]:
+        return _due(release.release(attempts))
+
+    def settle(self, settlements: Sequence[Settlement]) -> Act[list[Answer]]:
+        act = settle.settle(settlements, self._clock)
+        return _due(act) if any(_again_at_once(settlement) for settlement in settlements) else act
+
+    def renew(
+        self, presence: WorkerPresence, held: Sequence[Held], lease_ms: int, recovery_interval_ms: int
+    ) -> Act[Beat]:
+        return lease.renew(self._interned, presence, held, lease_ms, recovery_interval_ms, self._clock)
+
+    def recover(self, application: str, decide: Callable[[Expired], Settlement], limit: int) -> Act[int]:
+        return _due(recover.recover(self._interned, application, decide, limit, self._clock))
+
+    def depart(self, presence: WorkerPresence) -> Act[None]:
+        return lease.depart(self._interned, presence, self._clock)
+
+    def job(self, application: str, job_id: bytes) -> Act[JobRecord | None]:
+        return read.job(application, job_id)
+
+    def outlook(self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind]) -> Act[Outlook]:
+        return read.outlook(self._interned, application, lanes, kinds, self._clock)
+
+    def costliest(self, application: str, by: str, limit: int) -> Act[list[CostlyRun]]:
+        return read.costliest(application, by, limit)
+
+    def _calm_when_empty(self, act: Act[Claim]) -> Act[Claim]:
+        """An empty claim means an idle worker: still under the write lock it arms the hint."""
+
+        def steps() -> Steps[Claim]:
+            answer = yield from act.steps()
+            if not answer.attempts:
+                self._hint.arm()
+                self._driver.calm()
+            return answer
+
+        return Act(act.name, steps)
+
+
+def _due(act: Act[T]) -> Act[T]:
+    return MakesWorkDue(act.name, act.steps)
+
+
+def _again_at_once(settlement: Settlement) -> bool:
+    return settlement.state is JobState.RETRYING and not settlement.delay_ms

@@ -1,0 +1,86 @@
+"""What happens in a worker, as data. Events carry no payloads, no results, no credentials and no error text."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from runwick.contracts.attempts import Attempt
+from runwick.contracts.outcomes import Settlement
+
+
+class WorkerReady(msgspec.Struct, frozen=True):
+    """The worker's backend is up and its loops run."""
+
+    application: str
+    executors: int
+
+
+class Claimed(msgspec.Struct, frozen=True):
+    """A claim found work."""
+
+    attempts: Sequence[Attempt]
+    seconds: float
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """These attempts' ends are durable."""
+
+    settlements: Sequence[Settlement]
+    seconds: float
+
+
+class Released(msgspec.Struct, frozen=True):
+    """These attempts went back uncharged; they never reached their handler."""
+
+    attempts: Sequence[Attempt]
+
+
+class Recovered(msgspec.Struct, frozen=True):
+    """A recovery pass closed attempts whose lease had run out."""
+
+    count: int
+
+
+class LeaseLost(msgspec.Struct, frozen=True):
+    """An attempt is no longer this worker's; nothing is written for it any more."""
+
+    attempt: Attempt
+    reason: str
+
+
+class SettlementDelayed(msgspec.Struct, frozen=True):
+    """The write of results failed and will be repeated."""
+
+    attempts: int
+    tries: int
+    error: str
+    pause_s: float
+    overdue: bool = False
+    """Whether it has gone on for longer than `completion_resolution_budget`; it is repeated all the same."""
+
+
+class SettlementRefused(msgspec.Struct, frozen=True):
+    """One result cannot be stored for its content; the job ends failed as ``settlement_rejected``."""
+
+    attempt: Attempt
+    error: str
+
+
+class LoopFailed(msgspec.Struct, frozen=True):
+    """A round of a loop raised; the loop goes on after a pause."""
+
+    loop: str
+    error: str
+
+
+class DrainStarted(msgspec.Struct, frozen=True):
+    """The worker stops claiming and lets what runs end."""
+
+    running: int
+
+
+class WorkerStopped(msgspec.Struct, frozen=True):
+    """The worker has said good-bye."""
+
+    left_to_leases: int
+    """Attempts whose end could not be written; their leases run out and recovery takes them."""

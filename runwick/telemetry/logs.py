@@ -1,0 +1,102 @@
+"""The bus's events as standard `logging` records of the logger ``runwick``, with stable event ids.
+
+The id is on each record as ``event_id`` and at the head of its text. Ids never change their meaning.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from runwick.contracts.identity import id_text
+from runwick.contracts.outcomes import OutcomeKind
+from runwick.telemetry import events
+from runwick.telemetry.bus import Bus
+
+_log = logging.getLogger("runwick")
+
+
+def log_events(bus: Bus) -> None:
+    """Write the bus's events to the logger ``runwick``."""
+    for event_type, write in _WRITERS.items():
+        bus.listen(event_type, write)
+
+
+def _record(level: int, event_id: int, text: str, *values: object) -> None:
+    _log.log(level, f"[{event_id}] {text}", *values, extra={"event_id": event_id})
+
+
+def _ready(event: events.WorkerReady) -> None:
+    _record(logging.INFO, 1000, "worker of %s ready with %d executors", event.application, event.executors)
+
+
+def _lease_lost(event: events.LeaseLost) -> None:
+    attempt = event.attempt
+    _record(
+        logging.ERROR,
+        1003,
+        "job %s attempt %s lost its lease: %s",
+        id_text(attempt.job_id),
+        id_text(attempt.attempt_id),
+        event.reason,
+    )
+
+
+def _delayed(event: events.SettlementDelayed) -> None:
+    level = logging.WARNING if event.tries <= 3 and not event.overdue else logging.ERROR
+    _record(
+        level,
+        1004,
+        "%d results could not be stored (try %d): %s; again in %.1f s",
+        event.attempts,
+        event.tries,
+        event.error,
+        event.pause_s,
+    )
+
+
+def _refused(event: events.SettlementRefused) -> None:
+    _record(logging.ERROR, 1005, "result of job %s was refused: %s", id_text(event.attempt.job_id), event.error)
+
+
+def _recovered(event: events.Recovered) -> None:
+    _record(logging.WARNING, 1006, "recovered %d attempts whose lease had run out", event.count)
+
+
+def _loop_failed(event: events.LoopFailed) -> None:
+    _record(logging.WARNING, 1007, "%s failed and goes on: %s", event.loop, event.error)
+
+
+def _stopped(event: events.WorkerStopped) -> None:
+    _record(logging.INFO, 1001, "worker stopped, %d attempts left to their leases", event.left_to_leases)
+
+
+def _settled(event: events.Settled) -> None:
+    for settlement in event.settlements:
+        outcome = settlement.outcome
+        if outcome.kind is OutcomeKind.SUCCEEDED:
+            continue
+        attempt = settlement.attempt
+        _record(
+            logging.WARNING,
+            1011,
+            "%s job %s execution %d of %d: %s (%s), now %s",
+            attempt.kind.name,
+            id_text(attempt.job_id),
+            attempt.execution,
+            attempt.policy.max_executions,
+            outcome.kind.value,
+            outcome.code,
+            settlement.state.value,
+        )
+
+
+_WRITERS: dict[type[Any], Callable[[Any], None]] = {
+    events.WorkerReady: _ready,
+    events.LeaseLost: _lease_lost,
+    events.SettlementDelayed: _delayed,
+    events.SettlementRefused: _refused,
+    events.Recovered: _recovered,
+    events.LoopFailed: _loop_failed,
+    events.WorkerStopped: _stopped,
+    events.Settled: _settled,
+}

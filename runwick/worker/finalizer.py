@@ -1,0 +1,210 @@
+"""The finalizer: one per worker, writes what happened in fenced batches until it lands.
+
+    completed ─▶ waiting ─▶ linger for company ─▶ settle ─┬─ done ───────▶ gone, ticket free
+    unstarted ─▶ waiting ─────────────────────▶ release ─┤  not yours ──▶ gone, lease lost
+                    ▲                                    └─ locked ─────┐
+                    └────────── repeat, 1 s to 30 s ± 25 % ◀── no answer ┘
+
+A batch that is refused for its content is halved until the offender stands alone; that one ends as failed,
+``settlement_rejected``. Decisions are made once, when the completion arrives, so that a repeated write says the same.
+"""
+
+import collections
+from collections.abc import Sequence
+
+from runwick.contracts.ambient import Clock, Dice
+from runwick.contracts.attempts import Attempt
+from runwick.contracts.backends import Backend, Completion
+from runwick.contracts.errors import SettlementRejected
+from runwick.contracts.outcomes import Answer, ErrorDetail, Outcome, OutcomeKind, Settlement
+from runwick.contracts.states import JobState
+from runwick.contracts.stores import ClaimStore, SettleStore, Store
+from runwick.policy.settle import settle
+from runwick.runtime.wake import Wake
+from runwick.telemetry import events
+from runwick.telemetry.bus import Bus
+from runwick.worker.registry import Registry
+from runwick.worker.timings import (
+    BATCH_MAX_BYTES,
+    CLAIM_MAX,
+    FAILED_ROUND_PAUSE_S,
+    LINGER_S,
+    WRITE_REPEAT_FIRST_S,
+    WRITE_REPEAT_MAX_S,
+    WRITE_REPEAT_SPREAD,
+    Timings,
+)
+
+
+class Finalizer:
+    """Settles completions and releases what never began."""
+
+    name = "finalizer"
+    pause_after_failure_s = FAILED_ROUND_PAUSE_S
+
+    def __init__(
+        self,
+        store: Store,
+        backend: Backend,
+        registry: Registry,
+        timings: Timings,
+        *,
+        clock: Clock,
+        dice: Dice,
+        bus: Bus,
+    ) -> None:
+        self.wake = Wake()
+        self._settles: SettleStore = store
+        self._claims: ClaimStore = store
+        self._backend = backend
+        self._registry = registry
+        self._completion_budget_s = timings.completion_budget_s
+        self._clock = clock
+        self._dice = dice
+        self._bus = bus
+        self._waiting: collections.deque[Settlement] = collections.deque()
+        self._unstarted: list[Attempt] = []
+        self._first_arrival_s = 0.0
+        self._tries = 0
+        self._not_before_s = 0.0
+        self._failing_since_s: float | None = None
+        self.draining = False
+        """While draining nothing lingers."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits to be written."""
+        return not self._waiting and not self._unstarted
+
+    def complete(self, completions: Sequence[Completion]) -> None:
+        """Take these ends; attempts lost meanwhile are dropped, for nothing may be written for them."""
+        if not self._waiting:
+            self._first_arrival_s = self._clock.steady_s()
+        for completion in completions:
+            if self._registry.finalizing(completion.attempt):
+                self._waiting.append(settle(completion.attempt, completion.outcome, self._dice))
+        self.wake.ring()
+
+    def release(self, attempts: Sequence[Attempt]) -> None:
+        """Give these back; they provably never reached their handler."""
+        self._unstarted += [attempt for attempt in attempts if self._registry.finalizing(attempt)]
+        self.wake.ring()
+
+    async def run_once(self) -> float | None:
+        pause_s = self._not_before_s - self._clock.steady_s()
+        if pause_s > 0:
+            return pause_s
+        try:
+            if self._unstarted:
+                await self._write_releases()
+            if not self._waiting:
+                return None
+            linger_s = self._linger_s()
+            if linger_s > 0:
+                return linger_s
+            await self._write(self._take_batch())
+        except Exception as error:
+            # What was not written waits again, with its decisions. No wake-up shortens the pause.
+            return self._pause_s(error)
+        self._tries, self._failing_since_s = 0, None
+        return None if self.idle else 0.0
+
+    def _linger_s(self) -> float:
+        """How long to wait for company: only while another completion is expected soon."""
+        if self.draining or len(self._waiting) >= CLAIM_MAX:
+            return 0.0
+        expected_ms = self._backend.next_completion_ms()
+        if expected_ms is None or expected_ms > LINGER_S * 1000:
+            return 0.0
+        return self._first_arrival_s + LINGER_S - self._clock.steady_s()
+
+    def _take_batch(self) -> list[Settlement]:
+        batch: list[Settlement] = []
+        size_bytes = 0
+        while self._waiting and len(batch) < CLAIM_MAX:
+            result = self._waiting[0].outcome.result
+            size_bytes += len(result) if result is not None else 0
+            if batch and size_bytes > BATCH_MAX_BYTES:
+                break
+            batch.append(self._waiting.popleft())
+        self._first_arrival_s = self._clock.steady_s()
+        return batch
+
+    async def _write(self, batch: list[Settlement]) -> None:
+        """Settle these; what could not be written for want of an answer waits again, at the head."""
+        started_s = self._clock.steady_s()
+        try:
+            answers = await self._settles.run_async(self._settles.settle(batch))
+        except SettlementRejected as error:
+            await self._write_apart(batch, error)
+            return
+        except Exception:
+            self._waiting.extendleft(reversed(batch))
+            raise
+        done: list[Settlement] = []
+        for settlement, answer in zip(batch, answers, strict=True):
+            if answer is Answer.DONE:
+                done.append(settlement)
+            elif answer is Answer.NOT_YOURS:
+                self._registry.remove([settlement.attempt])
+                self._bus.publish(events.LeaseLost(settlement.attempt, "its result came after the lease had gone"))
+            else:
+                self._waiting.append(settlement)
+        self._registry.remove(settlement.attempt for settlement in done)
+        if done:
+            self._bus.publish(events.Settled(done, self._clock.steady_s() - started_s))
+
+    async def _write_apart(self, batch: list[Settlement], error: SettlementRejected) -> None:
+        """Find the one whose content the store refuses, by halving; the others must not suffer for it."""
+        if len(batch) == 1:
+            self._bus.publish(events.SettlementRefused(batch[0].attempt, str(error)))
+            await self._write([_without_content(batch[0], error)])
+            return
+        middle = len(batch) // 2
+        try:
+            await self._write(batch[:middle])
+        except Exception:
+            self._waiting.extend(batch[middle:])
+            raise
+        await self._write(batch[middle:])
+
+    async def _write_releases(self) -> None:
+        attempts, self._unstarted = self._unstarted, []
+        try:
+            answers = await self._claims.run_async(self._claims.release(attempts))
+        except Exception:
+            self._unstarted = attempts + self._unstarted
+            raise
+        locked = [attempt for attempt, answer in zip(attempts, answers, strict=True) if answer is Answer.LOCKED]
+        self._unstarted += locked
+        self._registry.remove(attempt for attempt in attempts if attempt not in locked)
+        self._bus.publish(events.Released(attempts))
+
+    def _pause_s(self, error: Exception) -> float:
+        self._tries += 1
+        nominal_s = min(WRITE_REPEAT_MAX_S, WRITE_REPEAT_FIRST_S * 2.0 ** (self._tries - 1))
+        pause_s: float = nominal_s * (1 + WRITE_REPEAT_SPREAD * (2 * self._dice.fraction() - 1))
+        self._not_before_s = self._clock.steady_s() + pause_s
+        waiting = len(self._waiting) + len(self._unstarted)
+        self._failing_since_s = self._failing_since_s or self._clock.steady_s()
+        overdue = self._clock.steady_s() - self._failing_since_s > self._completion_budget_s
+        self._bus.publish(events.SettlementDelayed(waiting, self._tries, str(error), pause_s, overdue))
+        return pause_s
+
+
+def _without_content(refused: Settlement, error: SettlementRejected) -> Settlement:
+    """The same end without what could not be stored: the job fails, and the reason is in the record.
+
+    Raises:
+        SettlementRejected: it was this one already, so the store refuses more than content.
+    """
+    if refused.code == "settlement_rejected":
+        raise error
+    outcome = Outcome(
+        OutcomeKind.FAILED_PERMANENTLY,
+        code="settlement_rejected",
+        error=ErrorDetail("settlement_rejected", "the store refused the content of this result"),
+        usage=refused.outcome.usage,
+        begun_at_ms=refused.outcome.begun_at_ms,
+    )
+    return Settlement(refused.attempt, outcome, JobState.FAILED, "settlement_rejected")

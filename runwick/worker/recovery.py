@@ -1,0 +1,44 @@
+"""The recovery pass: closes attempts whose lease ran out, whoever held them.
+
+Every worker asks each scan interval, the store lets one through per application. The pass is not a job and holds
+nothing between its transactions, so a worker that dies in it holds nothing back.
+"""
+
+import functools
+
+from runwick.contracts.ambient import Dice
+from runwick.contracts.stores import LeaseStore
+from runwick.policy.recover import recover
+from runwick.runtime.wake import Wake
+from runwick.telemetry import events
+from runwick.telemetry.bus import Bus
+from runwick.worker.timings import FAILED_ROUND_PAUSE_S, RECOVERY_LIMIT
+
+
+class Recovery:
+    """One worker's share of the recovery of its application."""
+
+    name = "recovery"
+    pause_after_failure_s = FAILED_ROUND_PAUSE_S
+
+    def __init__(self, store: LeaseStore, application: str, *, dice: Dice, bus: Bus) -> None:
+        self.wake = Wake()
+        self._store = store
+        self._application = application
+        self._decide = functools.partial(recover, dice=dice)
+        self._bus = bus
+        self._due = False
+
+    def due(self) -> None:
+        """The store chose this worker for the pass."""
+        self._due = True
+        self.wake.ring()
+
+    async def run_once(self) -> float | None:
+        if not self._due:
+            return None
+        closed = await self._store.run_async(self._store.recover(self._application, self._decide, RECOVERY_LIMIT))
+        if closed:
+            self._bus.publish(events.Recovered(closed))
+        self._due = closed == RECOVERY_LIMIT
+        return 0.0 if self._due else None

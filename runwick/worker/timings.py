@@ -1,0 +1,81 @@
+"""The worker's clock: option values and the engine's fixed numbers, in the units the loops use."""
+
+import datetime
+from typing import Final
+
+import msgspec
+
+from runwick.config.options import WorkerOptions
+
+CLAIM_MAX: Final = 128
+"""Most attempts in one claim, and most settlements in one batch (one round trip for all)."""
+BATCH_MAX_BYTES: Final = 4 * 1024 * 1024
+"""A claim's payloads or a batch's results end at this size."""
+IDLE_SLEEP_MIN_S: Final = 0.05
+"""The shortest sleep after an empty claim."""
+IDLE_JITTER_S: Final = 0.1
+"""Spread that keeps idle workers from claiming in lockstep."""
+LINGER_S: Final = 0.02
+"""How long a completion waits for company, while attempts shorter than this are running."""
+WRITE_REPEAT_FIRST_S: Final = 1.0
+WRITE_REPEAT_MAX_S: Final = 30.0
+WRITE_REPEAT_SPREAD: Final = 0.25
+"""A settlement that could not be written is repeated after 1 s, doubling to 30 s, each ± a quarter."""
+FAILED_ROUND_PAUSE_S: Final = 1.0
+"""The pause of a loop whose round raised; a failed claim backs off this long."""
+RECOVERY_LIMIT: Final = 128
+"""Most leases closed by one recovery transaction; a full one is followed at once by the next."""
+HELD_MAX: Final = 512
+"""Most attempts held beyond the executors themselves: handed ahead, or waiting to be settled."""
+
+
+class Timings(msgspec.Struct, frozen=True):
+    """Seconds and milliseconds of the options."""
+
+    lease_ms: int
+    attempt_deadline_s: float
+    """From the start of the last confirmed renewal to where the lease counts as lost here."""
+    renewal_interval_s: float
+    renewal_jitter_s: float
+    watchdog_s: float
+    scan_interval_s: float
+    scan_jitter_s: float
+    safety_poll_s: float
+    control_timeout_s: float
+    retry_initial_s: float
+    retry_max_s: float
+    invocation_margin_s: float
+    claim_budget_s: float
+    begin_budget_s: float
+    completion_budget_s: float
+    drain_s: float
+    cancellation_s: float
+    budget_s: float
+
+
+def timings_of(options: WorkerOptions) -> Timings:
+    """Translate checked options."""
+    return Timings(
+        lease_ms=_ms(options.lease_duration),
+        attempt_deadline_s=(options.lease_duration - options.lease_safety_margin).total_seconds(),
+        renewal_interval_s=options.renewal_interval.total_seconds(),
+        renewal_jitter_s=options.renewal_jitter.total_seconds(),
+        watchdog_s=options.lease_watchdog_interval.total_seconds(),
+        scan_interval_s=options.recovery_scan_interval.total_seconds(),
+        scan_jitter_s=options.recovery_scan_jitter.total_seconds(),
+        safety_poll_s=options.safety_poll_interval.total_seconds(),
+        control_timeout_s=options.control_request_timeout.total_seconds(),
+        retry_initial_s=options.control_retry_initial_backoff.total_seconds(),
+        retry_max_s=options.control_retry_max_backoff.total_seconds(),
+        invocation_margin_s=options.minimum_invocation_margin.total_seconds(),
+        claim_budget_s=options.claim_resolution_budget.total_seconds(),
+        begin_budget_s=options.begin_resolution_budget.total_seconds(),
+        completion_budget_s=options.completion_resolution_budget.total_seconds(),
+        drain_s=options.shutdown_drain.total_seconds(),
+        cancellation_s=options.shutdown_cancellation.total_seconds(),
+        budget_s=options.shutdown_budget.total_seconds(),
+    )
+
+
+def _ms(duration: datetime.timedelta) -> int:
+    return duration // datetime.timedelta(milliseconds=1)

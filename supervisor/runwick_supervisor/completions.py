@@ -1,0 +1,70 @@
+"""Hears the completion doorbells of all executors: at once while they are rare, else once a millisecond.
+
+    listening ─ a doorbell rings ─▶ collect ─ faster than a few per ms ─▶ pausing ─ 1 ms ─▶ collect ─┐
+        ▲                             └ slower ─┐                            ▲                       │
+        └───────────────────────────────────────┴── slower ──────────────────┴──── still fast ───────┘
+
+No wake-up can be lost in a pause: the counts stay in the doorbells until they are read.
+"""
+
+import asyncio
+import select
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from runwick_supervisor.executor import Executor
+
+_FAST_PER_MS: Final = 3.0
+"""From this rate on, being woken for each costs more than waiting a moment for the next."""
+_PAUSE_S: Final = 0.001
+
+
+class CompletionBells:
+    """One descriptor for the doorbells of many executors."""
+
+    def __init__(self, collect: Callable[[Sequence[Executor]], int]) -> None:
+        self._collect = collect
+        """Takes what these executors have finished and answers how much that was."""
+        self._epoll = select.epoll()
+        self._executors: dict[int, Executor] = {}
+        self._loop = asyncio.get_running_loop()
+        self._pause: asyncio.TimerHandle | None = None
+        self._last_s = self._loop.time()
+        self._loop.add_reader(self._epoll.fileno(), self._ring)
+
+    def add(self, executor: Executor) -> None:
+        """Hear this executor."""
+        self._executors[executor.completions_descriptor] = executor
+        self._epoll.register(executor.completions_descriptor, select.EPOLLIN)
+
+    def remove(self, executor: Executor) -> None:
+        """Hear it no more; it may have been removed already."""
+        if self._executors.pop(executor.completions_descriptor, None) is not None:
+            self._epoll.unregister(executor.completions_descriptor)
+
+    def _ring(self) -> None:
+        if self._collect_ready():
+            self._loop.remove_reader(self._epoll.fileno())
+            self._pause = self._loop.call_later(_PAUSE_S, self._pause_over)
+
+    def _pause_over(self) -> None:
+        if self._collect_ready():
+            self._pause = self._loop.call_later(_PAUSE_S, self._pause_over)
+        else:
+            self._pause = None
+            self._loop.add_reader(self._epoll.fileno(), self._ring)
+
+    def _collect_ready(self) -> bool:
+        """Collect from everybody who rang; answers whether they ring fast."""
+        now_s = self._loop.time()
+        elapsed_ms = (now_s - self._last_s) * 1000
+        self._last_s = now_s
+        ready = [self._executors[descriptor] for descriptor, _ in self._epoll.poll(0)]
+        return bool(ready) and self._collect(ready) > _FAST_PER_MS * elapsed_ms
+
+    def close(self) -> None:
+        """Hear nobody any more."""
+        if self._pause is not None:
+            self._pause.cancel()
+        self._loop.remove_reader(self._epoll.fileno())
+        self._epoll.close()

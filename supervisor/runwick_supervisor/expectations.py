@@ -1,0 +1,45 @@
+"""What runs are expected to take, learned from those that ended, and how deep that lets an executor be filled.
+
+An executor gets what it should finish in 50 ms, the run it is busy with included. That is two runs of 25 ms and five
+thousand of 10 us; longer runs, and kinds that were never seen, are given to free executors alone.
+"""
+
+from typing import Final
+
+from runwick.contracts.attempts import Kind
+
+AHEAD_MS: Final = 50.0
+"""What one executor may hold, in expected milliseconds."""
+SHORT_MS: Final = 25.0
+"""A kind that takes longer is never handed ahead."""
+_WEIGHT: Final = 1 / 8
+"""Of the newest run in the mean: after one long run, some twenty short ones make a kind short again."""
+_SHORTEST_MS: Final = 0.001
+
+
+class Expectations:
+    """Exponentially weighted means of handler times: per kind, and over the mix as it comes."""
+
+    def __init__(self) -> None:
+        self._by_kind: dict[Kind, float] = {}
+        self.typical_ms: float | None = None
+        """What the next run is expected to take while its kind is not known; None before the first end."""
+
+    def learn(self, kind: Kind, milliseconds: float) -> None:
+        """A run of this kind took so long."""
+        milliseconds = max(milliseconds, _SHORTEST_MS)
+        mean = self._by_kind.get(kind)
+        self._by_kind[kind] = milliseconds if mean is None else mean + (milliseconds - mean) * _WEIGHT
+        typical = self.typical_ms
+        self.typical_ms = milliseconds if typical is None else typical + (milliseconds - typical) * _WEIGHT
+
+    def expected_ms(self, kind: Kind) -> float | None:
+        """What a run of this kind should take; None for a kind that never ended here."""
+        return self._by_kind.get(kind)
+
+    def runs_in(self, milliseconds: float) -> int:
+        """How many typical runs fit into that time; 0 while runs are long or unknown."""
+        typical = self.typical_ms
+        if typical is None or typical > SHORT_MS or milliseconds <= 0:
+            return 0
+        return int(milliseconds / typical)

@@ -1,0 +1,182 @@
+"""The conversation between the parent and a zygote: typed messages and descriptors over one SOCK_SEQPACKET socket.
+
+    parent ─ Boot ───────────────▶ zygote          imports the application
+           ◀────── Manifest | Refused ─            what is declared, or everything that is wrong with it
+           ─ Fork + four descriptors ──▶           a double fork
+           ◀────── Born + pidfd | NotBorn ─        announced before the executor becomes the parent's child
+           ─ Guard + pidfd ──────▶                 an executor of an earlier zygote, to be killed with the parent
+           ─ end of file ────────▶                 kill every executor's process group, end
+
+A store's URL crosses here and nowhere else. A message longer than one packet is cut into several; descriptors travel
+with the first. Both ends decode strictly: a zygote runs the application's imports, which can write here too.
+"""
+
+import os
+import socket
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from runwick.config.options import SqliteOptions, WorkerOptions
+from runwick.contracts.attempts import Kind, Lane
+from runwick.contracts.errors import Problem
+from runwick.declarations.pools import Pool
+
+_PACKET_BYTES: Final = 32 * 1024
+_MESSAGE_MAX_BYTES: Final = 64 * 1024 * 1024
+_DESCRIPTORS_MAX: Final = 8
+_MORE: Final = b"+"
+_LAST: Final = b"."
+
+
+class Boot(msgspec.Struct, frozen=True, tag=True):
+    """Import the application at `target` (``module`` or ``module:attribute``), looking in `app_dir` first."""
+
+    target: str
+    app_dir: str
+
+
+class Manifest(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """What an application declares, as far as a worker needs it."""
+
+    application: str
+    store: str
+    """The store's URL, with whatever credentials it holds: never to be shown or logged."""
+    worker: WorkerOptions
+    sqlite: SqliteOptions
+    pools: tuple[Pool, ...]
+    queues: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    """Those that have a handler."""
+    lanes: tuple[Lane, ...]
+    """Where jobs of these kinds go unless a dispatch says otherwise."""
+    warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Manifest({self.application!r}, {len(self.kinds)} kinds)"
+
+
+class Refused(msgspec.Struct, frozen=True, tag=True):
+    """The application cannot run; everything that is wrong with its declarations."""
+
+    problems: tuple[Problem, ...]
+
+
+class Fork(msgspec.Struct, frozen=True, tag=True):
+    """Make an executor; its `Descriptors` travel with this."""
+
+    executor: int
+    record_usage: bool
+
+
+class Born(msgspec.Struct, frozen=True, tag=True):
+    """The executor exists; its pidfd travels with this. It waits for the parent's word."""
+
+    executor: int
+    pid: int
+
+
+class NotBorn(msgspec.Struct, frozen=True, tag=True):
+    """The executor could not be made."""
+
+    executor: int
+    reason: str
+
+
+class Guard(msgspec.Struct, frozen=True, tag=True):
+    """Kill this process too when the parent dies; its pidfd travels with this."""
+
+    pid: int
+
+
+Message = Boot | Manifest | Refused | Fork | Born | NotBorn | Guard
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_DECODER: Final[msgspec.msgpack.Decoder[Message]] = msgspec.msgpack.Decoder(Message)
+
+
+class LinkBroken(Exception):
+    """The other end is gone or sends what is no message; nothing can be said over this link any more."""
+
+
+class Link:
+    """One end of the conversation."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
+        self._pieces: list[bytes] = []
+        self._received: list[int] = []
+
+    @classmethod
+    def pair(cls) -> tuple["Link", socket.socket]:
+        """The parent's end, which never blocks, and the socket that its zygote is given."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        return cls(ours), theirs
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, message: Message, descriptors: Sequence[int] = ()) -> None:
+        """Send one message; the descriptors stay open here.
+
+        Raises:
+            LinkBroken: the other end is gone, or takes nothing any more.
+        """
+        encoded = _ENCODER.encode(message)
+        try:
+            for start in range(0, len(encoded), _PACKET_BYTES):
+                piece = encoded[start : start + _PACKET_BYTES]
+                mark = _MORE if start + _PACKET_BYTES < len(encoded) else _LAST
+                socket.send_fds(self._socket, [mark + piece], list(descriptors) if start == 0 else [])
+        except OSError as error:
+            raise LinkBroken(f"nothing can be sent: {error.strerror}") from None
+
+    def receive(self) -> tuple[Message, list[int]]:
+        """The next message and the descriptors that came with it, which are the caller's from now on.
+
+        Raises:
+            BlockingIOError: it is not complete yet (the parent's end only).
+            LinkBroken: the other end is gone, or what it sent is no message.
+        """
+        while not self._receive_piece():
+            pass
+        encoded, self._pieces = b"".join(self._pieces), []
+        descriptors, self._received = self._received, []
+        try:
+            return _DECODER.decode(encoded), descriptors
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            for descriptor in descriptors:
+                os.close(descriptor)
+            raise LinkBroken(f"no message came: {error}") from None
+
+    def _receive_piece(self) -> bool:
+        """Take one packet; answers whether it was the last of its message."""
+        try:
+            packet, descriptors, flags, _ = socket.recv_fds(
+                self._socket, _PACKET_BYTES + 1, _DESCRIPTORS_MAX, socket.MSG_CMSG_CLOEXEC
+            )
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            raise LinkBroken(f"nothing can be received: {error.strerror}") from None
+        self._received += descriptors
+        if not packet:
+            raise LinkBroken("the other end is gone")
+        if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC) or sum(map(len, self._pieces)) > _MESSAGE_MAX_BYTES:
+            raise LinkBroken("no message came: it is too long")
+        self._pieces.append(packet[1:])
+        return packet[:1] == _LAST
+
+    def close(self) -> None:
+        """End the conversation; for a zygote this is the parent's death."""
+        self._socket.close()
+        for descriptor in self._received:
+            os.close(descriptor)
+        self._received = []
+
+
+def storable(text: str) -> str:
+    """`text` as it can be sent: whatever is no UTF-8 is shown by its escape."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,241 @@
+"""The zygote: a fresh interpreter that imported the application, and forks executors from there.
+
+    python -m runwick_supervisor.zygote SOCKET PARENT
+
+    told what to import ─▶ imports, collects, freezes ─▶ manifest ─▶ fork · fork · … ─▶ the parent is gone
+                             └─ refused: every problem ─▶ end                            └─ kill the executors' sessions
+
+    zygote ─ forks ─▶ middle ─ forks ─▶ executor     the middle says the executor's pid; the zygote opens its pidfd
+                        └─ ends, once `Born` is sent ─▶ the executor is the parent's child
+
+It stays single-threaded, since a fork copies one thread and every lock that the others held. It never runs a job, never
+opens a store, and outlives a killed parent only for the moment it takes to kill what the executors started.
+"""
+
+import gc
+import os
+import select
+import socket
+import sys
+import threading
+import traceback
+import warnings
+from pathlib import Path
+from typing import Final, NoReturn
+
+from runwick.app.locate import locate
+from runwick.contracts.errors import ConfigurationError, Problem
+from runwick.declarations.catalog import Catalog
+from runwick_supervisor import processes
+from runwick_supervisor.child import Origin, flush_streams, live
+from runwick_supervisor.handoff import Descriptors
+from runwick_supervisor.link import Boot, Born, Fork, Guard, Link, LinkBroken, Manifest, NotBorn, Refused, storable
+from runwick_supervisor.sweep import kill_sessions
+
+_TRACEBACK_LINES: Final = 12
+_PROBLEM_MAX_CHARACTERS: Final = 8000
+_KILL_WITHIN_S: Final = 2.0
+_PID_BYTES: Final = 8
+
+
+def main() -> None:
+    """Be the zygote."""
+    descriptor, parent = (int(argument) for argument in sys.argv[1:3])
+    link = Link(socket.socket(fileno=descriptor))
+    os.set_inheritable(descriptor, False)
+    processes.catch_stop_signals()
+    # An import is not interrupted by the end of the conversation, so until it is over the kernel must do it.
+    processes.die_with_parent(parent)
+    message, _ = link.receive()
+    assert isinstance(message, Boot), message
+    processes.set_title(f"runwick zygote {message.target}")
+    try:
+        catalog, manifest = import_application(message)
+    except ConfigurationError as error:
+        link.send(Refused(tuple(_sendable(problem) for problem in error.problems)))
+        return
+    processes.set_title(f"runwick zygote {catalog.application}")
+    # Once more: the import may have installed its own.
+    processes.catch_stop_signals()
+    gc.collect()
+    gc.freeze()
+    processes.outlive_parent()
+    link.send(manifest)
+    Nursery(link, catalog, parent).serve()
+
+
+def import_application(boot: Boot) -> tuple[Catalog, Manifest]:
+    """Import the application and check all that can be checked without opening anything.
+
+    Raises:
+        ConfigurationError: with everything that is wrong; an import that raised is one of these.
+    """
+    try:
+        app = locate(boot.target, Path(boot.app_dir))
+        if problems := app.problems():
+            raise ConfigurationError(problems)
+        catalog = app.catalog
+    except ConfigurationError:
+        raise
+    except BaseException as error:
+        lines = "".join(traceback.format_exception(error)).splitlines()[-_TRACEBACK_LINES:]
+        raise ConfigurationError([Problem("import_failed", boot.target, "\n".join(lines))]) from None
+    handled = sorted(catalog.handlers)
+    return catalog, Manifest(
+        application=catalog.application,
+        store=app.store_url,
+        worker=app.worker_options,
+        sqlite=app.sqlite_options,
+        pools=tuple(catalog.pools),
+        queues=tuple(sorted(catalog.queues)),
+        kinds=tuple(handled),
+        lanes=tuple(sorted({catalog.jobs[kind].lane for kind in handled})),
+        warnings=tuple(_thread_warnings(boot.target)),
+    )
+
+
+def _thread_warnings(target: str) -> list[str]:
+    """Name the threads that the import left running: a fork leaves them out, and copies the locks they hold."""
+    threads = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
+    native = len(list(Path("/proc/self/task").iterdir())) - 1 - len(threads)
+    if native > 0:
+        threads.append(f"{native} that Python did not start")
+    if not threads:
+        return []
+    named = storable(", ".join(threads))
+    return [
+        f"importing {target} left threads running: {named}. Executors are forked without them and may wait for ever "
+        f"for what they held. Start threads in a provider of process scope."
+    ]
+
+
+def _sendable(problem: Problem) -> Problem:
+    return Problem(problem.code, storable(problem.setting), storable(problem.message)[-_PROBLEM_MAX_CHARACTERS:])
+
+
+class Nursery:
+    """Makes executors as the parent asks, and knows which ones live."""
+
+    def __init__(self, link: Link, catalog: Catalog, parent: int) -> None:
+        self._link = link
+        self._catalog = catalog
+        self._parent = parent
+        self._poll = select.poll()
+        self._poll.register(link.fileno(), select.POLLIN)
+        self._living: dict[int, int] = {}
+        """pidfd to pid, of every living executor, those of earlier zygotes included."""
+
+    def serve(self) -> None:
+        """Do what the parent says until it is gone; then let nothing outlive it."""
+        try:
+            while True:
+                ready = [descriptor for descriptor, _ in self._poll.poll()]
+                if self._link.fileno() in ready:
+                    # First of all: executors that died with the parent must still be known when their turn comes.
+                    self._obey()
+                for pidfd in ready:
+                    self._forget(pidfd)
+        except LinkBroken:
+            self._kill_all()
+
+    def _obey(self) -> None:
+        message, received = self._link.receive()
+        if isinstance(message, Fork) and len(received) == len(Descriptors._fields):
+            self._bear(message, Descriptors(*received))
+        elif isinstance(message, Guard) and len(received) == 1:
+            self._guard(received[0], message.pid)
+        else:
+            raise LinkBroken(f"{type(message).__name__} with {len(received)} descriptors makes no sense here")
+
+    def _bear(self, request: Fork, descriptors: Descriptors) -> None:
+        """Fork twice, announce the executor, and only then let the middle process end."""
+        ours, theirs = socket.socketpair()
+        flush_streams()
+        try:
+            middle = fork()
+        except OSError as error:
+            ours.close()
+            theirs.close()
+            descriptors.close()
+            self._link.send(NotBorn(request.executor, f"the zygote cannot fork: {error.strerror}"))
+            return
+        if middle == 0:
+            ours.close()
+            self._be_middle(request, descriptors, theirs)
+        theirs.close()
+        descriptors.close()
+        with ours:
+            self._announce(request.executor, int.from_bytes(ours.recv(_PID_BYTES)))
+        _wait_for(middle)
+
+    def _announce(self, executor: int, pid: int) -> None:
+        if not pid:
+            self._link.send(NotBorn(executor, "the zygote's child cannot fork"))
+            return
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError as error:
+            self._link.send(NotBorn(executor, f"the zygote cannot watch it: {error.strerror}"))
+            return
+        self._guard(pidfd, pid)
+        self._link.send(Born(executor, pid), [pidfd])
+
+    def _be_middle(self, request: Fork, descriptors: Descriptors, theirs: socket.socket) -> NoReturn:
+        """Say the executor's number and wait until it was announced; whatever happens, go no further."""
+        try:
+            origin = Origin(
+                number=request.executor,
+                catalog=self._catalog,
+                descriptors=descriptors,
+                parent=self._parent,
+                middle=os.getpid(),
+                inherited=(self._link.fileno(), theirs.fileno(), *self._living),
+                record_usage=request.record_usage,
+            )
+            pid = fork()
+            if pid == 0:
+                live(origin)
+            theirs.sendall(pid.to_bytes(_PID_BYTES))
+            theirs.recv(1)
+        finally:
+            processes.leave(0)
+
+    def _guard(self, pidfd: int, pid: int) -> None:
+        self._living[pidfd] = pid
+        self._poll.register(pidfd, select.POLLIN)
+
+    def _forget(self, pidfd: int) -> None:
+        if self._living.pop(pidfd, None) is not None:
+            self._poll.unregister(pidfd)
+            os.close(pidfd)
+
+    def _kill_all(self) -> None:
+        """The parent is dead: kill the executors, their process groups and whatever else is in their sessions."""
+        for pidfd in self._living:
+            processes.kill(pidfd)
+        kill_sessions(set(self._living.values()), within_s=_KILL_WITHIN_S)
+
+
+def fork() -> int:
+    """Fork. Threads that the import left are in the manifest's warning, so the interpreter need not warn each time."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def _wait_for(middle: int) -> None:
+    try:
+        os.waitpid(middle, 0)
+    except ChildProcessError:
+        # The application waits for every child of its process; then the status is its own.
+        return
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        flush_streams()
+        processes.leave(0)

@@ -1,0 +1,298 @@
+"""The zygote as the parent sees it: executed, asked for executors, replaced when it dies.
+
+    boot ─▶ manifest ─▶ keep ─┬─ fork · fork · fork
+              ▲               └─ dies ─▶ executed anew, told of every living executor ─▶ fork …
+              └── an import that fails or takes too long: ConfigurationError at boot, tried again later
+
+The parent never forks itself: it executes a fresh interpreter and talks to it over a `Link`. One thing is said at a
+time, and a sweep never runs while a birth is under way, so that it cannot meet an executor that was not announced.
+"""
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from runwick.contracts.errors import ConfigurationError, Problem
+from runwick_supervisor import processes
+from runwick_supervisor.events import EventKind, ExecutorEvent, ignore
+from runwick_supervisor.handoff import Descriptors
+from runwick_supervisor.link import Boot, Born, Fork, Guard, Link, LinkBroken, Manifest, Message, NotBorn, Refused
+from runwick_supervisor.sweep import kill_group, sweep
+
+BOOT_TIMEOUT_S: Final = 60.0
+_FORK_TIMEOUT_S: Final = 10.0
+_END_TIMEOUT_S: Final = 5.0
+_RETRY_FIRST_S: Final = 0.5
+_RETRY_MAX_S: Final = 10.0
+
+_SINGLE_THREADED: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+"""Set to 1 unless set: numerical libraries must start no threads before a fork, nor one per core in each executor."""
+
+
+class BirthFailed(Exception):
+    """No executor could be made this time."""
+
+
+class Birth(NamedTuple):
+    """A new executor, announced and waiting for the parent's word. The pidfd is the caller's."""
+
+    pid: int
+    pidfd: int
+
+
+class _Running:
+    """One executed zygote."""
+
+    def __init__(self) -> None:
+        self.link, theirs = Link.pair()
+        with theirs, contextlib.ExitStack() as unless_executed:
+            unless_executed.callback(self.link.close)
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "runwick_supervisor.zygote", str(theirs.fileno()), str(os.getpid())],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+                env={**dict.fromkeys(_SINGLE_THREADED, "1"), **os.environ},
+            )
+            unless_executed.pop_all()
+        self.pidfd = os.pidfd_open(self.process.pid)
+
+    async def receive(self, timeout_s: float) -> tuple[Message, list[int]]:
+        """Its next message.
+
+        Raises:
+            TimeoutError: none came in time.
+            LinkBroken: it is dead, or sends what is no message.
+        """
+        async with asyncio.timeout(timeout_s):
+            while True:
+                await processes.readable(self.link.fileno())
+                try:
+                    return self.link.receive()
+                except BlockingIOError:
+                    continue
+
+    def kill(self) -> None:
+        """Kill it and what its import started."""
+        kill_group(self.process.pid)
+
+    async def gone(self) -> processes.Ending:
+        """Wait for its death and take its status."""
+        await processes.readable(self.pidfd)
+        status = self.process.wait()
+        return processes.Ending(signal=-status) if status < 0 else processes.Ending(status=status)
+
+    def close(self) -> None:
+        """Let go of a dead one."""
+        self.link.close()
+        os.close(self.pidfd)
+
+
+class Zygote:
+    """The process that imported the application and makes executors. One serves all pools of a worker."""
+
+    def __init__(self, on_event: Callable[[ExecutorEvent], None] = ignore) -> None:
+        self.failed_boots = 0
+        """How often in a row it could not be replaced."""
+        self.on_failed_boot: list[Callable[[str], None]] = []
+        """Called with the reason each time it could not be replaced."""
+        self._on_event = on_event
+        self._running: _Running | None = None
+        self._available = asyncio.Event()
+        self._turn = asyncio.Lock()
+        self._keeper: asyncio.Task[None] | None = None
+        self._guarded: dict[int, int] = {}
+        """Living executors: pid to pidfd."""
+        self._spared: set[int] = set()
+        """Children of this process that a sweep must not touch."""
+
+    async def boot(self, target: str, app_dir: str | Path, timeout_s: float = BOOT_TIMEOUT_S) -> Manifest:
+        """Execute it and have it import the application at `target`, looking in `app_dir` first.
+
+        Raises:
+            ConfigurationError: with everything that is wrong with the declarations; ``import_failed`` with the last
+                lines of the traceback; ``boot_timeout`` when the import took longer than `timeout_s`. No process is
+                left.
+        """
+        processes.adopt_orphans()
+        self._boot = _boot_message(target, app_dir)
+        self._boot_timeout_s = timeout_s
+        return await self._execute()
+
+    def keep(self) -> None:
+        """From now on, on this event loop, replace it when it dies. A second call changes nothing."""
+        if self._keeper is None:
+            self._keeper = asyncio.create_task(self._replace_when_dead(), name="zygote")
+
+    async def fork(self, executor: int, descriptors: Descriptors, *, record_usage: bool) -> Birth:
+        """Have it make an executor; waits while there is no zygote.
+
+        Raises:
+            BirthFailed: the zygote died or could not fork.
+        """
+        await self._available.wait()
+        birth = asyncio.ensure_future(self._fork(Fork(executor, record_usage), descriptors))
+        try:
+            return await asyncio.shield(birth)
+        except asyncio.CancelledError:
+            await asyncio.wait([birth])
+            self._abandon(birth)
+            raise
+
+    async def _fork(self, request: Fork, descriptors: Descriptors) -> Birth:
+        async with self._turn:
+            running = self._running
+            if running is None:
+                raise BirthFailed("the zygote is dead")
+            received: list[int] = []
+            try:
+                running.link.send(request, descriptors)
+                answer, received = await running.receive(_FORK_TIMEOUT_S)
+            except (LinkBroken, TimeoutError) as error:
+                running.kill()
+                raise BirthFailed(f"the zygote does not answer: {error or 'no answer in time'}") from None
+            if isinstance(answer, Born) and answer.executor == request.executor and len(received) == 1:
+                self._guarded[answer.pid] = received[0]
+                self._spared.add(answer.pid)
+                return Birth(answer.pid, received[0])
+            for descriptor in received:
+                os.close(descriptor)
+            if isinstance(answer, NotBorn):
+                raise BirthFailed(answer.reason)
+            running.kill()
+            raise BirthFailed(f"the zygote answered with {type(answer).__name__}")
+
+    def _abandon(self, birth: asyncio.Future[Birth]) -> None:
+        """Nobody wants this one any more: the sweep takes it."""
+        if birth.exception() is None:
+            pid, pidfd = birth.result()
+            self.forget(pid)
+            os.close(pidfd)
+
+    def forget(self, pid: int) -> None:
+        """This executor is gone; call it before its pidfd is closed."""
+        self._guarded.pop(pid, None)
+        self._spared.discard(pid)
+
+    async def sweep(self) -> None:
+        """Kill what dead executors left behind; returns when nothing of it is left."""
+        await sweep(self._spared, self._turn)
+
+    async def stop(self) -> None:
+        """End it, and wait until it is gone. Executors should be gone already: those that are not are killed."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.gather(self._keeper, return_exceptions=True)
+        running, self._running = self._running, None
+        self._available.clear()
+        if running is not None:
+            await self._end(running)
+
+    async def _execute(self) -> Manifest:
+        running = _Running()
+        self._spared.add(running.process.pid)
+        try:
+            running.link.send(self._boot)
+            answer, received = await running.receive(self._boot_timeout_s)
+            for descriptor in received:
+                os.close(descriptor)
+        except TimeoutError:
+            await self._discard(running)
+            raise ConfigurationError([_too_slow(self._boot.target, self._boot_timeout_s)]) from None
+        except LinkBroken as error:
+            ending = await self._discard(running)
+            raise ConfigurationError([_died(self._boot.target, ending, error)]) from None
+        except BaseException:
+            await self._discard(running)
+            raise
+        if isinstance(answer, Manifest):
+            self._running = running
+            self._available.set()
+            return answer
+        await self._discard(running)
+        if isinstance(answer, Refused) and answer.problems:
+            raise ConfigurationError(answer.problems)
+        raise ConfigurationError([_died(self._boot.target, None, f"it answered with {type(answer).__name__}")])
+
+    async def _replace_when_dead(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            assert self._running is not None
+            running = self._running
+            ending = await running.gone()
+            died_s = loop.time()
+            self._available.clear()
+            self._running = None
+            self._spared.discard(running.process.pid)
+            running.close()
+            self._tell(EventKind.ZYGOTE_DIED, f"the zygote died: {ending}", running.process.pid)
+            # A birth that was under way leaves an executor that was never announced.
+            await self.sweep()
+            await self._execute_until_it_lives()
+            took_ms = (loop.time() - died_s) * 1000
+            self._tell(EventKind.ZYGOTE_REPLACED, f"the zygote was replaced in {took_ms:.0f} ms", None, took_ms)
+
+    async def _execute_until_it_lives(self) -> None:
+        pause_s = _RETRY_FIRST_S
+        while True:
+            try:
+                await self._execute()
+                self._tell_of_the_living()
+            except (ConfigurationError, LinkBroken, OSError) as error:
+                self.failed_boots += 1
+                reason = f"no new zygote could be executed: {error}"
+                self._tell(EventKind.ZYGOTE_FAILED, reason)
+                for listener in self.on_failed_boot:
+                    listener(reason)
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, _RETRY_MAX_S)
+            else:
+                self.failed_boots = 0
+                return
+
+    def _tell_of_the_living(self) -> None:
+        """Let the new zygote guard the executors of the last one."""
+        assert self._running is not None
+        for pid, pidfd in self._guarded.items():
+            self._running.link.send(Guard(pid), [pidfd])
+
+    async def _discard(self, running: _Running) -> processes.Ending:
+        running.kill()
+        ending = await running.gone()
+        self._spared.discard(running.process.pid)
+        running.close()
+        return ending
+
+    async def _end(self, running: _Running) -> None:
+        running.link.close()
+        try:
+            async with asyncio.timeout(_END_TIMEOUT_S):
+                await running.gone()
+        except TimeoutError:
+            running.kill()
+            await running.gone()
+        self._spared.discard(running.process.pid)
+        running.close()
+
+    def _tell(self, kind: EventKind, text: str, pid: int | None = None, milliseconds: float | None = None) -> None:
+        self._on_event(ExecutorEvent(kind=kind, text=text, pid=pid, milliseconds=milliseconds))
+
+
+def _boot_message(target: str, app_dir: str | Path) -> Boot:
+    """With the directory as it is now: a zygote executed later must find the same application."""
+    return Boot(target, str(Path(app_dir).resolve()))
+
+
+def _too_slow(target: str, timeout_s: float) -> Problem:
+    message = f"the import had not ended after {timeout_s:g} s. Move slow work out of the import, into a provider."
+    return Problem("boot_timeout", target, message)
+
+
+def _died(target: str, ending: processes.Ending | None, error: object) -> Problem:
+    how = f"{error}" if ending is None else f"{ending} ({error})"
+    return Problem("import_failed", target, f"the process that imported it gave no answer: {how}")

@@ -1,0 +1,34 @@
+"""Runs a job without a worker: the store's own claim and settlement, one after the other."""
+
+from runwick import JobState, Runwick
+from runwick.contracts.attempts import ClaimPlan, Lane
+from runwick.contracts.outcomes import Answer, Outcome, OutcomeKind, Settlement
+from runwick.contracts.states import Priority
+from runwick.contracts.usage import Usage
+
+
+def succeed(rw: Runwick, result: bytes | None = None, usage: Usage | None = None) -> None:
+    """Claim one job and settle it as succeeded."""
+    _settle(rw, Outcome(OutcomeKind.SUCCEEDED, result=result, usage=usage), JobState.SUCCEEDED, None)
+
+
+def fail(rw: Runwick, code: str) -> None:
+    """Claim one job and settle it as failed for good."""
+    _settle(rw, Outcome(OutcomeKind.FAILED_PERMANENTLY, code), JobState.FAILED, code)
+
+
+def _settle(rw: Runwick, outcome: Outcome, state: JobState, code: str | None) -> None:
+    store = rw.store
+    plan = ClaimPlan(
+        application=rw.application,
+        worker=rw.ids.ordered(),
+        claim_token=rw.ids.secret(),
+        lanes=[Lane(queue, priority) for queue in sorted(rw.catalog.queues) for priority in Priority],
+        kinds=frozenset(rw.catalog.jobs),
+        free=1,
+        ahead=0,
+        payload_bytes=1024 * 1024,
+        lease_ms=60_000,
+    )
+    [attempt] = store.run(store.claim(plan)).attempts
+    assert store.run(store.settle([Settlement(attempt, outcome, state, code)])) == [Answer.DONE]  # type: ignore[arg-type]

@@ -1,0 +1,69 @@
+"""A type checker completes and refuses what an application's users write. mypy runs once, over one small program."""
+
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+from datetime import date, timedelta
+from runwick import Job, JobContext, JobView, Receipt, Runwick
+
+rw = Runwick("thumbs", store="memory://")
+
+
+@rw.job("image.thumbnail", queue="images", max_executions=5, execution_timeout=timedelta(minutes=2))
+class MakeThumbnail(Job):
+    path: str
+    width: int = 256
+
+
+@rw.handler
+def make_thumbnail(job: MakeThumbnail, ctx: JobContext) -> dict[str, int]:
+    return {"width": job.width, "try": ctx.execution_number}
+
+
+@rw.task("stats.recalculate")
+def recalculate(day: date, shop: str = "all") -> int:
+    return 1
+
+
+@rw.provider
+def name() -> str:
+    return "x"
+
+
+receipt: Receipt = rw.dispatch(MakeThumbnail("a.png", width=5), queue="images", not_before=timedelta(seconds=5))
+receipt = recalculate.dispatch(date.today(), shop="north")
+number: int = recalculate(date.today())
+view: JobView = rw.wait(receipt, timeout=timedelta(seconds=1))
+width: int = view.result(int)
+text: str = name()
+
+rw.dispatch(MakeThumbnail(5))  # refused
+rw.dispatch(MakeThumbnail("a.png", height=5))  # refused
+rw.dispatch(MakeThumbnail("a.png"), queue=5)  # refused
+rw.dispatch(MakeThumbnail("a.png"), que="images")  # refused
+rw.dispatch("a.png")  # refused
+recalculate.dispatch("today")  # refused
+recalculate.dispatch(date.today(), shops="north")  # refused
+recalculate.dispatch()  # refused
+recalculate("today")  # refused
+rw.wait(receipt)  # refused
+text = view.result(int)  # refused
+rw.configure_job(MakeThumbnail, max_execution=5)  # refused
+rw.job("x", max_executions="5")  # refused
+rw.provider(scope="request")  # refused
+"""
+
+
+def test_wrong_types_are_refused_where_they_are_written(tmp_path: Path) -> None:
+    api = pytest.importorskip("mypy.api", reason="mypy is not installed")
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    options = ["--strict", "--follow-imports=silent", "--no-error-summary", "--hide-error-context"]
+    root = Path(__file__).parents[2]
+    output, errors, _ = api.run([*options, f"--config-file={root}/pyproject.toml", str(program)])
+    assert errors == ""
+    lines = PROGRAM.splitlines()
+    refused = {int(line.split(":")[1]) for line in output.splitlines() if ": error: " in line}
+    assert refused == {number for number, line in enumerate(lines, 1) if line.endswith("# refused")}, output

@@ -1,0 +1,161 @@
+"""``runwick jobs get``: how a job looks to an operator."""
+
+import importlib
+import uuid
+from typing import Any
+
+from click.testing import CliRunner
+
+from runwick.cli.jobs import lay_out_job
+from runwick.cli.main import main
+from runwick.contracts import JobState, Priority, Usage
+from runwick.contracts.attempts import Kind, Lane
+from runwick.contracts.outcomes import ErrorDetail
+from runwick.contracts.stores import AttemptRecord, JobRecord
+from tests.cli.applications import SOUND
+from tests.cli.conftest import WriteApplication
+
+ID = uuid.UUID("0199c0de-0000-7000-8000-000000000001")
+NOON_MS = 1_795_953_600_000
+GIB = 2**30
+
+
+def job(**changes: Any) -> JobRecord:
+    facts: dict[str, Any] = {
+        "job_id": ID.bytes,
+        "kind": Kind("image.thumbnail", 1),
+        "lane": Lane("images", Priority.MEDIUM),
+        "state": JobState.PENDING,
+        "code": None,
+        "generation": 1,
+        "revision": 1,
+        "executions": 0,
+        "max_executions": 5,
+        "created_at_ms": NOON_MS + 3_000,
+        "due_at_ms": None,
+        "ended_at_ms": None,
+        "tenant": None,
+        "result": None,
+        "attempts": (),
+    }
+    return JobRecord(**{**facts, **changes})
+
+
+def attempt(number: int, outcome: str, code: str | None = None, **changes: Any) -> AttemptRecord:
+    facts: dict[str, Any] = {
+        "attempt_id": uuid.UUID(int=number).bytes,
+        "generation": 1,
+        "number": number,
+        "outcome": outcome,
+        "code": code,
+        "begun_at_ms": NOON_MS,
+        "ended_at_ms": NOON_MS + 1_800,
+        "usage": None,
+    }
+    return AttemptRecord(**{**facts, **changes})
+
+
+def used(wall_us: int, peak_bytes: int, children_us: int | None = None) -> Usage:
+    return Usage(
+        wall_us=wall_us,
+        cpu_user_us=1_500_000,
+        cpu_system_us=200_000,
+        cpu_children_us=children_us,
+        rss_peak_bytes=peak_bytes,
+    )
+
+
+def test_a_job_that_failed() -> None:
+    crashed = [
+        attempt(1, "crashed", "executor_crashed", usage=used(1_800_000, 2 * GIB)),
+        attempt(2, "failed", "handler_failed", usage=used(900, 41 * 2**20, 50_000), error=_secret_error()),
+        attempt(3, "abandoned"),
+    ]
+    record = job(
+        state=JobState.FAILED,
+        code="poison_job",
+        executions=3,
+        ended_at_ms=NOON_MS + 65_000,
+        lane=Lane("images", Priority.HIGH),
+        attempts=crashed,
+    )
+    shown = lay_out_job(record)
+    assert shown == (
+        "job 0199c0de-0000-7000-8000-000000000001  image.thumbnail  failed (poison_job)  queue images (high)  "
+        "created 2026-11-29 12:00:03 UTC\n"
+        "  executions 3 of 5  ended 2026-11-29 12:01:05 UTC\n"
+        "  #  outcome    why                          wall    cpu    peak memory\n"
+        "  1  crashed    executor_crashed             1.8 s   1.7 s  2.0 GiB\n"
+        "  2  failed     handler_failed (ValueError)  900 µs  1.8 s  41 MiB\n"
+        "  3  abandoned  –                            –       –      –"
+    )
+    assert "secret" not in shown
+
+
+def _secret_error() -> ErrorDetail:
+    return ErrorDetail("ValueError", "the secret of user 7", "Traceback: secret")
+
+
+def test_what_is_not_known_has_no_column() -> None:
+    record = job(
+        state=JobState.SUCCEEDED,
+        executions=1,
+        ended_at_ms=NOON_MS + 5_000,
+        attempts=[attempt(1, "succeeded")],
+        result=b'{"secret":1}',
+    )
+    assert lay_out_job(record).splitlines()[1:] == [
+        "  executions 1 of 5  ended 2026-11-29 12:00:05 UTC",
+        "  #  outcome",
+        "  1  succeeded",
+        "  result stored (12 B)",
+    ]
+
+
+def test_several_generations_are_told_apart() -> None:
+    record = job(
+        kind=Kind("image.thumbnail", 3),
+        state=JobState.RETRYING,
+        generation=2,
+        executions=1,
+        due_at_ms=NOON_MS + 9_000,
+        tenant="acme",
+        attempts=[attempt(1, "failed", "handler_failed"), attempt(1, "failed", "no_such_file", generation=2)],
+    )
+    assert lay_out_job(record).splitlines() == [
+        "job 0199c0de-0000-7000-8000-000000000001  image.thumbnail (version 3)  retrying  queue images  "
+        "created 2026-11-29 12:00:03 UTC",
+        '  generation 2  executions 1 of 5  due 2026-11-29 12:00:09 UTC  tenant "acme"',
+        "  generation  #  outcome  why",
+        "  1           1  failed   handler_failed",
+        "  2           1  failed   no_such_file",
+    ]
+
+
+def test_a_dispatched_job_is_found_and_its_payload_not_shown(write_application: WriteApplication) -> None:
+    app = write_application(SOUND)
+    assert CliRunner().invoke(main, ["migrate", "--app", app]).exit_code == 0
+    module = importlib.import_module(app)
+    receipt = module.rw.dispatch(module.MakeThumbnail("secret.png"))
+    module.rw.close()
+    ran = CliRunner().invoke(main, ["jobs", "get", receipt.job_id, "--app", app])
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    headline, progress, *rest = ran.stdout.splitlines()
+    assert headline.startswith(f"job {receipt.job_id}  image.thumbnail  pending  queue images (high)  created ")
+    assert progress.startswith("  executions 0 of 5  due ")
+    assert rest == []
+    assert "secret" not in ran.stdout
+
+
+def test_a_job_that_does_not_exist(write_application: WriteApplication) -> None:
+    app = write_application(SOUND)
+    assert CliRunner().invoke(main, ["migrate", "--app", app]).exit_code == 0
+    ran = CliRunner().invoke(main, ["jobs", "get", str(ID), "--app", app])
+    assert (ran.exit_code, ran.stdout) == (1, "")
+    assert ran.stderr == f'not_found: no job {ID} in application "thumbs"\n'
+
+
+def test_what_is_no_id_is_wrong_usage(write_application: WriteApplication) -> None:
+    ran = CliRunner().invoke(main, ["jobs", "get", "17", "--app", write_application(SOUND)])
+    assert ran.exit_code == 2
+    assert ran.stderr.startswith("invalid_id: ")

@@ -1,0 +1,85 @@
+"""The ``runwick`` group: what it loads, what it lists, and how a refusal looks to people and scripts."""
+
+import importlib
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from runwick.cli.main import SUMMARIES, main
+from runwick.cli.refusals import tell
+from runwick.contracts import (
+    ConfigurationError,
+    InvalidArgument,
+    JobNotFound,
+    OutcomeUnknown,
+    Problem,
+    StoreNotInstalled,
+    StoreUnavailable,
+)
+from runwick.version import __version__
+
+LISTS_WHAT_HELP_LOADS = """
+import sys
+from runwick.cli.main import main
+main(["--help"], standalone_mode=False)
+print(*sorted(sys.modules), file=sys.stderr)
+"""
+
+
+def test_help_loads_click_alone() -> None:
+    ran = subprocess.run([sys.executable, "-c", LISTS_WHAT_HELP_LOADS], capture_output=True, text=True, check=True)
+    loaded = set(ran.stderr.split())
+    assert {name for name in loaded if name.partition(".")[0] == "runwick"} == {
+        "runwick",
+        "runwick.version",
+        "runwick.cli",
+        "runwick.cli.main",
+    }
+    assert loaded.isdisjoint({"msgspec", "sqlite3", "asyncio", "psycopg", "redis", "croniter", "psutil"})
+    assert all(f"{name} " in ran.stdout for name in SUMMARIES)
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_a_summary_is_the_first_line_of_its_commands_help(name: str) -> None:
+    command = importlib.import_module(f"runwick.cli.{name}").command
+    assert isinstance(command, click.Command)
+    assert (command.help or "").splitlines()[0] == SUMMARIES[name]
+
+
+def test_version() -> None:
+    ran = CliRunner().invoke(main, ["version"])
+    assert (ran.exit_code, ran.stdout) == (0, f"runwick {__version__}\n")
+
+
+def test_an_unknown_command_is_wrong_usage() -> None:
+    ran = CliRunner().invoke(main, ["migrat"])
+    assert ran.exit_code == 2
+    assert "No such command 'migrat'" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("failure", "status"),
+    [
+        (ConfigurationError([Problem("missing_store", "store", "none is configured.")]), 2),
+        (InvalidArgument("invalid_id", "an id is a UUID"), 2),
+        (JobNotFound("not_found", "no such job"), 1),
+        (StoreNotInstalled("store_not_installed", "there is no store at /srv/a.db"), 1),
+        (OutcomeUnknown("outcome_unknown", "the answer was lost"), 3),
+        (StoreUnavailable("store_unavailable", "no answer within 5 s"), 4),
+        (ZeroDivisionError("a fault of the program"), None),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_refusal_has_its_exit_status(
+    failure: Exception, status: int | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert tell(failure) == status
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    if isinstance(failure, ConfigurationError):
+        assert shown.err == "Runwick cannot start: 1 problem.\n  missing_store  store: none is configured.\n"
+    else:
+        assert shown.err == ("" if status is None else f"{failure}\n")

@@ -1,0 +1,119 @@
+"""Store options and job settings: bounds, and the profile for web requests."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from runwick.config.check import check_job_settings, check_sqlite_options
+from runwick.config.options import JobDefaults, SqliteOptions
+from runwick.contracts import Problem
+from runwick.contracts.jobs import JobSettings
+
+
+def test_the_defaults_of_a_sqlite_store_pass() -> None:
+    assert check_sqlite_options(SqliteOptions()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"writer_busy_timeout": timedelta(milliseconds=99)},
+            "writer_busy_timeout (99 ms) must be ≥ 100 ms. Raise it to 100 ms or more.",
+        ),
+        (
+            {"writer_busy_timeout": timedelta(seconds=31)},
+            "writer_busy_timeout (31000 ms) must be ≤ 30000 ms. Lower it to 30 s or less.",
+        ),
+        ({"reader_threads": 0}, "reader_threads (0) must be ≥ 1. Raise it to 1 or more."),
+        ({"reader_threads": 9}, "reader_threads (9) must be ≤ 8. Lower it to 8 or less."),
+    ],
+)
+def test_a_store_option_out_of_bounds(change: dict[str, Any], message: str) -> None:
+    (setting,) = change
+    assert check_sqlite_options(SqliteOptions(**change)) == [Problem("invalid_policy", setting, message)]
+
+
+@pytest.mark.parametrize("settings", [JobSettings(), JobDefaults.web_requests(), JobSettings(execution_timeout=None)])
+def test_settings_that_pass(settings: JobSettings) -> None:
+    assert check_job_settings("job_defaults", settings) == []
+
+
+def test_the_profile_for_web_requests() -> None:
+    assert JobDefaults.web_requests() == JobDefaults(
+        max_executions=5,
+        retry_delay=(timedelta(seconds=30), timedelta(hours=1)),
+        execution_timeout=timedelta(minutes=10),
+    )
+
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "message"),
+    [
+        (
+            {"queue": "a b"},
+            "invalid_name",
+            "queue \"a b\" is not a name: it must be letters, digits, '.', '_' or '-', starting with a letter or "
+            "digit (ASCII).",
+        ),
+        ({"priority": "urgent"}, "invalid_priority", 'priority "urgent" must be high, medium or low.'),
+        (
+            {"max_executions": 101},
+            "invalid_policy",
+            "max_executions (101) must be ≤ 100. Lower it to 100 or less.",
+        ),
+        ({"max_executions": 0}, "invalid_policy", "max_executions (0) must be ≥ 1. Raise it to 1 or more."),
+        ({"max_unstarted": 0}, "invalid_policy", "max_unstarted (0) must be ≥ 1. Raise it to 1 or more."),
+        ({"max_crashes": 0}, "invalid_policy", "max_crashes (0) must be ≥ 1. Raise it to 1 or more."),
+        (
+            {"execution_timeout": timedelta(days=30, milliseconds=1)},
+            "invalid_policy",
+            "execution_timeout (2592000001 ms) must be ≤ 2592000000 ms. Lower it to 720 h or less.",
+        ),
+        (
+            {"execution_timeout": timedelta(0)},
+            "invalid_policy",
+            "execution_timeout (0 ms) must be > 0 ms. Give a positive duration.",
+        ),
+        (
+            {"retry_delay": (timedelta(0), MINUTE)},
+            "invalid_policy",
+            "retry_delay initial (0 ms) must be > 0 ms. Give a positive duration.",
+        ),
+        (
+            {"retry_delay": (MINUTE, timedelta(hours=25))},
+            "invalid_policy",
+            "retry_delay maximum (90000000 ms) must be ≤ 86400000 ms. Lower it to 24 h or less.",
+        ),
+        (
+            {"unstarted_delay": (MINUTE, MINUTE / 2)},
+            "invalid_policy",
+            "unstarted_delay initial (60000 ms) must be ≤ its maximum (30000 ms). "
+            "Raise the maximum, or lower the initial delay.",
+        ),
+        (
+            {"retry_delay": 5},
+            "invalid_policy",
+            "retry_delay (5) must be a pair of timedelta, (initial, maximum).",
+        ),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_setting_out_of_bounds_gives_exactly_its_problem(change: dict[str, Any], code: str, message: str) -> None:
+    assert check_job_settings('job "image.thumbnail"', JobSettings(**change)) == [
+        Problem(code, 'job "image.thumbnail"', message)
+    ]
+
+
+def test_all_settings_are_checked_at_once() -> None:
+    settings = JobSettings(queue="", priority="no", max_executions=0, retry_delay=(MINUTE, timedelta(0)))
+    assert [problem.code for problem in check_job_settings("job_defaults", settings)] == [
+        "invalid_name",
+        "invalid_priority",
+        "invalid_policy",
+        "invalid_policy",
+    ]

@@ -1,0 +1,111 @@
+"""What the environment says: above code, and never silently without effect."""
+
+from datetime import timedelta
+
+import pytest
+
+from runwick.config.options import SqliteOptions, WorkerOptions
+from runwick.config.sources import Environment, read_environment
+from runwick.contracts import Problem
+
+
+def test_an_empty_environment_says_nothing() -> None:
+    assert read_environment({"PATH": "/bin"}) == Environment()
+
+
+def test_the_environment_stands_above_code_and_code_above_the_default() -> None:
+    environment = read_environment(
+        {
+            "RUNWICK_STORE": "sqlite:///elsewhere.db",
+            "RUNWICK_EXECUTORS": "3",
+            "RUNWICK_LEASE_DURATION": "90s",
+            "RUNWICK_RECORD_RESOURCE_USAGE": "false",
+            "RUNWICK_READER_THREADS": "4",
+        }
+    )
+    assert (environment.store, environment.executors, environment.problems) == ("sqlite:///elsewhere.db", 3, ())
+    code = WorkerOptions(lease_duration=timedelta(seconds=70), renewal_interval=timedelta(seconds=20))
+    assert environment.applied_to(code) == WorkerOptions(
+        lease_duration=timedelta(seconds=90), renewal_interval=timedelta(seconds=20), record_resource_usage=False
+    )
+    assert environment.applied_to(SqliteOptions()) == SqliteOptions(reader_threads=4)
+
+
+def test_the_store_is_not_part_of_the_repr() -> None:
+    assert "secret" not in repr(read_environment({"RUNWICK_STORE": "postgresql://user:secret@db/app"}))
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "code", "message"),
+    [
+        (
+            "RUNWICK_LEASE_DURATION",
+            "90",
+            "invalid_timing",
+            "expected a duration such as 250ms, 15s, 2min or 24h (one whole number, one unit), got '90'.",
+        ),
+        (
+            "RUNWICK_WRITER_BUSY_TIMEOUT",
+            "",
+            "invalid_policy",
+            "expected a duration such as 250ms, 15s, 2min or 24h (one whole number, one unit), got ''.",
+        ),
+        ("RUNWICK_EXECUTORS", "two", "invalid_policy", "expected a whole number, got 'two'."),
+        ("RUNWICK_EXECUTORS", "0", "invalid_policy", "RUNWICK_EXECUTORS (0) must be ≥ 1. Raise it to 1 or more."),
+        ("RUNWICK_RECORD_RESOURCE_USAGE", "no", "invalid_policy", "expected true or false, got 'no'."),
+        (
+            "RUNWICK_LEASE_DURATON",
+            "90s",
+            "unknown_setting",
+            "RUNWICK_LEASE_DURATON is no setting. Did you mean RUNWICK_LEASE_DURATION?",
+        ),
+        (
+            "RUNWICK_LEASEDURATION",
+            "90s",
+            "unknown_setting",
+            "RUNWICK_LEASEDURATION is no setting. Did you mean RUNWICK_LEASE_DURATION?",
+        ),
+        (
+            "RUNWICK_lease_duration",
+            "90s",
+            "unknown_setting",
+            "RUNWICK_lease_duration is no setting. Did you mean RUNWICK_LEASE_DURATION?",
+        ),
+        ("RUNWICK_EXECUTOR", "2", "unknown_setting", "RUNWICK_EXECUTOR is no setting. Did you mean RUNWICK_EXECUTORS?"),
+        (
+            "RUNWICK_STROE",
+            "sqlite:///a.db",
+            "unknown_setting",
+            "RUNWICK_STROE is no setting. Did you mean RUNWICK_STORE?",
+        ),
+    ],
+)
+def test_a_variable_that_cannot_be_meant_like_this(variable: str, text: str, code: str, message: str) -> None:
+    environment = read_environment({variable: text})
+    assert environment.problems == (Problem(code, variable, message),)
+    assert environment.applied_to(WorkerOptions()) == WorkerOptions()
+
+
+@pytest.mark.parametrize(
+    "variable",
+    ["RUNWICK_MIGRATION_STORE", "RUNWICK_RESTORED", "RUNWICK_RESTORE", "RUNWICK_STORE_B", "RUNWICK_PROD_SECRET"],
+)
+def test_names_of_the_users_own_are_left_alone(variable: str) -> None:
+    assert read_environment({variable: "anything"}) == Environment()
+
+
+def test_all_problems_come_at_once() -> None:
+    environment = read_environment(
+        {
+            "RUNWICK_RENEWAL_INTERVAL": "x",
+            "RUNWICK_EXECUTORS": "0",
+            "RUNWICK_STROE": "s",
+            "RUNWICK_CLEANUP_BUDGET": "1s",
+        }
+    )
+    assert [problem.setting for problem in environment.problems] == [
+        "RUNWICK_RENEWAL_INTERVAL",
+        "RUNWICK_STROE",
+        "RUNWICK_EXECUTORS",
+    ]
+    assert environment.options == {"cleanup_budget": timedelta(seconds=1)}

@@ -1,0 +1,251 @@
+"""The inline backend on a loop of its own: hand-over, take-back, completions, stop."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from runwick.contracts.attempts import Attempt
+from runwick.contracts.backends import Backend, Completion
+from runwick.contracts.outcomes import OutcomeKind
+from runwick.execution.inline import InlineBackend
+from runwick.runtime.ambient import SystemClock
+from tests.ambient import FakeClock
+from tests.attempts import an_attempt
+from tests.execution.declared import BuildReport, a_catalog
+
+DEADLINE_S = 10
+
+
+class Heard:
+    """A sink that remembers."""
+
+    def __init__(self) -> None:
+        self.completions: list[Completion] = []
+        self.released: list[Attempt] = []
+        self.changes = 0
+        self._news = asyncio.Event()
+
+    def completed(self, completions: Sequence[Completion]) -> None:
+        self.completions += completions
+        self._news.set()
+
+    def unstarted(self, attempts: Sequence[Attempt]) -> None:
+        self.released += attempts
+
+    def room_changed(self) -> None:
+        self.changes += 1
+
+    def failed(self, reason: str) -> None:
+        pytest.fail(reason)
+
+    async def until_completed(self, count: int) -> list[Completion]:
+        async with asyncio.timeout(DEADLINE_S):
+            while len(self.completions) < count:
+                self._news.clear()
+                await self._news.wait()
+        return self.completions
+
+
+class Gate:
+    """A handler that waits until it is let through, and notes what it got."""
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.open = asyncio.Event()
+        self.entered = asyncio.Event()
+
+    async def handle(self, job: BuildReport) -> int:
+        self.running += 1
+        self.entered.set()
+        await self.open.wait()
+        return job.pages
+
+
+def on_a_loop(scenario: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
+
+
+async def started(handler: Any, *, concurrency: int = 2, **changes: Any) -> tuple[InlineBackend, Heard]:
+    catalog = a_catalog(handler, process=changes.pop("process", ()))
+    options = {"clock": SystemClock(), "record_usage": True, **changes}
+    backend = InlineBackend(catalog, concurrency=concurrency, **options)
+    heard = Heard()
+    await backend.start(heard)
+    return backend, heard
+
+
+def attempts(*numbers: int) -> list[Attempt]:
+    return [an_attempt(number, payload=b'{"pages":%d}' % number) for number in numbers]
+
+
+def test_it_is_a_backend() -> None:
+    def handler(job: BuildReport) -> None: ...
+
+    backend: Backend = InlineBackend(a_catalog(handler), concurrency=1, clock=SystemClock(), record_usage=False)
+    assert backend.name == "inline"
+
+
+def test_attempts_run_at_once_and_are_reported_with_their_results() -> None:
+    async def scenario() -> None:
+        gate = Gate()
+        backend, heard = await started(gate.handle)
+        assert backend.room().free == 2
+        backend.hand_over(attempts(1, 2))
+        assert (backend.room().free, backend.room().worthwhile, backend.running()) == (0, False, 2)
+        await gate.entered.wait()
+        await asyncio.sleep(0)
+        assert gate.running == 2
+        gate.open.set()
+        done = await heard.until_completed(2)
+        assert {(each.attempt.job, each.outcome.result) for each in done} == {(1, b"1"), (2, b"2")}
+        assert (backend.room().free, backend.room().worthwhile, backend.running()) == (2, True, 0)
+        assert heard.changes == 2
+        await backend.stop()
+
+    on_a_loop(scenario)
+
+
+def test_only_wall_time_is_attributed() -> None:
+    async def scenario() -> None:
+        def handler(job: BuildReport) -> None: ...
+
+        backend, heard = await started(handler)
+        backend.hand_over(attempts(1))
+        usage = (await heard.until_completed(1))[0].outcome.usage
+        assert usage is not None
+        assert usage.wall_us is not None
+        assert usage.cpu_us is None
+        await backend.stop()
+
+    on_a_loop(scenario)
+
+
+def test_what_has_not_begun_is_taken_back_and_never_runs() -> None:
+    async def scenario() -> None:
+        gate = Gate()
+        backend, heard = await started(gate.handle, concurrency=3)
+        backend.hand_over(attempts(1))
+        await gate.entered.wait()
+        backend.hand_over(attempts(2, 3))
+        assert [attempt.job for attempt in backend.take_back()] == [2, 3]
+        assert backend.take_back() == []
+        gate.open.set()
+        await heard.until_completed(1)
+        await backend.stop()
+        assert gate.running == 1
+        assert [each.attempt.job for each in heard.completions] == [1]
+
+    on_a_loop(scenario)
+
+
+def test_stopping_by_force_interrupts_what_runs_and_releases_the_rest() -> None:
+    async def scenario() -> None:
+        gate = Gate()
+        backend, heard = await started(gate.handle)
+        backend.hand_over(attempts(1))
+        await gate.entered.wait()
+        backend.hand_over(attempts(2))
+        backend.stop_by_force()
+        assert [attempt.job for attempt in heard.released] == [2]
+        await backend.stop()
+        assert [(each.attempt.job, each.outcome.kind) for each in heard.completions] == [(1, OutcomeKind.INTERRUPTED)]
+
+    on_a_loop(scenario)
+
+
+def test_only_the_runs_that_were_named_are_stopped() -> None:
+    async def scenario() -> None:
+        gate = Gate()
+        backend, heard = await started(gate.handle)
+        backend.hand_over(attempts(1, 2))
+        await gate.entered.wait()
+        await asyncio.sleep(0)
+        backend.stop_runs([*attempts(2), *attempts(7)])
+        first = (await heard.until_completed(1))[0]
+        assert (first.attempt.job, first.outcome.kind) == (2, OutcomeKind.INTERRUPTED)
+        gate.open.set()
+        assert (await heard.until_completed(2))[1].outcome.result == b"1"
+        await backend.stop()
+
+    on_a_loop(scenario)
+
+
+def test_a_handler_that_swallows_the_cancellation_runs_to_its_end() -> None:
+    async def scenario() -> None:
+        entered = asyncio.Event()
+
+        async def handler(job: BuildReport) -> str:
+            entered.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                return "done after all"
+            return "never"
+
+        backend, heard = await started(handler)
+        backend.hand_over(attempts(1))
+        await entered.wait()
+        backend.stop_by_force()
+        await backend.stop()
+        assert heard.completions[0].outcome.result == b'"done after all"'
+
+    on_a_loop(scenario)
+
+
+def test_stop_waits_and_closes_process_scope_last() -> None:
+    class Connection:
+        is_open = True
+
+    async def scenario() -> None:
+        gate = Gate()
+        connections: list[Connection] = []
+
+        def connection() -> Iterator[Connection]:
+            connections.append(Connection())
+            yield connections[0]
+            connections[0].is_open = False
+
+        async def handler(job: BuildReport, connection: Connection) -> bool:
+            await gate.handle(job)
+            return connection.is_open
+
+        backend, heard = await started(handler, process=(connection,))
+        backend.hand_over(attempts(1))
+        await gate.entered.wait()
+        stopping = asyncio.create_task(backend.stop())
+        await asyncio.sleep(0)
+        assert not stopping.done()
+        gate.open.set()
+        await stopping
+        assert heard.completions[0].outcome.result == b"true"
+        assert not connections[0].is_open
+
+    on_a_loop(scenario)
+
+
+def test_the_next_completion_is_expected_as_the_kind_took_before() -> None:
+    async def scenario() -> None:
+        clock = FakeClock()
+        gate = Gate()
+
+        async def handler(job: BuildReport) -> int:
+            clock.advance_ms(job.pages)
+            return await gate.handle(job)
+
+        backend, heard = await started(handler, clock=clock, concurrency=1)
+        assert backend.next_completion_ms() is None
+        gate.open.set()
+        backend.hand_over([an_attempt(1, payload=b'{"pages":10}')])
+        assert backend.next_completion_ms() == float("inf")
+        await heard.until_completed(1)
+        backend.hand_over([an_attempt(2, payload=b'{"pages":20}')])
+        assert backend.next_completion_ms() == pytest.approx(10)
+        await heard.until_completed(2)
+        backend.hand_over([an_attempt(3, payload=b'{"pages":20}')])
+        assert backend.next_completion_ms() == pytest.approx(12)
+        await heard.until_completed(3)
+        await backend.stop()
+
+    on_a_loop(scenario)

@@ -1,0 +1,1 @@
+"""Executors and supervisors are killed under load, and afterwards everything is counted."""

@@ -1,0 +1,99 @@
+"""Twenty executors and twenty supervisors are killed under load: nothing is lost, nothing overlaps, nothing is left."""
+
+import os
+import random
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from runwick import Receipt, Runwick
+from tests.kills.application import FAST, Drill
+from tests.kills.fire import Field, completed, executors_of, kill, overlaps, wait_for
+
+KILLS = 20
+JOBS = 1_200
+
+
+@pytest.fixture
+def field(tmp_path: Path) -> Iterator[Field]:
+    field = Field(tmp_path)
+    yield field
+    for process in field.processes():
+        process.kill()
+
+
+@pytest.fixture
+def producer(field: Field, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runwick]:
+    """A producer of the same application on the field's store."""
+    monkeypatch.setenv("RUNWICK_STORE", field.environment["RUNWICK_STORE"])
+    rw = Runwick("fire", worker=FAST)
+    rw.add_job(Drill)
+    rw.migrate()
+    yield rw
+    rw.close()
+
+
+def dispatch(producer: Runwick, numbers: range) -> list[Receipt]:
+    receipts: list[Receipt] = []
+    for start in range(numbers.start, numbers.stop, 100):
+        batch = producer.dispatch_many([Drill(number) for number in range(start, min(start + 100, numbers.stop))])
+        receipts += [item.receipt for item in batch.items]
+    return receipts
+
+
+def check(field: Field, producer: Runwick, receipts: list[Receipt]) -> None:
+    """What must hold after every faulted run."""
+    marks = field.marks()
+    views = [producer.get(receipt.job_id) for receipt in receipts]
+    unfinished = [view for view in views if view.state != "succeeded"]
+    assert unfinished == [], "confirmed jobs were lost or ended otherwise"
+    assert completed(marks) == set(range(len(receipts)))
+    assert overlaps(marks) == []
+    for view in views:
+        numbers = [attempt.number for attempt in view.attempts]
+        assert numbers == list(range(1, len(numbers) + 1)), "attempt numbers have a gap or repeat"
+        assert [attempt.outcome for attempt in view.attempts].count("succeeded") == 1
+
+
+def test_killed_executors_lose_nothing_and_are_replaced(field: Field, producer: Runwick) -> None:
+    receipts = dispatch(producer, range(JOBS))
+    dice = random.Random(20)
+    with field.supervisor("--until-empty") as supervisor:
+        parent = psutil.Process(supervisor.pid)
+        wait_for(lambda: len(field.marks()) > 0, "the first run")
+        descriptors = parent.num_fds()
+        for count in range(KILLS):
+            seen = len(field.marks())
+            wait_for(lambda seen=seen: len(field.marks()) > seen + 8, f"load before kill {count + 1}")
+            victims = executors_of(supervisor)
+            wait_for(lambda: len(executors_of(supervisor)) == 2, "both executors")
+            kill(dice.choice(victims or executors_of(supervisor)))
+        wait_for(lambda: len(executors_of(supervisor)) == 2, "the last replacement")
+        assert parent.num_fds() <= descriptors + 2
+        assert supervisor.wait(60) == 0
+    check(field, producer, receipts)
+    crashed = sum(
+        attempt.outcome == "crashed" for receipt in receipts for attempt in producer.get(receipt.job_id).attempts
+    )
+    assert 1 <= crashed <= KILLS
+    wait_for(lambda: field.processes() == [], "every process to be gone")
+
+
+def test_killed_supervisors_lose_nothing_and_leave_nothing(field: Field, producer: Runwick) -> None:
+    receipts = dispatch(producer, range(JOBS))
+    shared_memory = sorted(os.listdir("/dev/shm"))
+    for count in range(KILLS):
+        with field.supervisor() as supervisor:
+            seen = len(field.marks())
+            wait_for(lambda seen=seen: len(field.marks()) > seen + 8, f"load before kill {count + 1}")
+            supervisor.send_signal(signal.SIGKILL)
+            supervisor.wait(60)
+        wait_for(lambda: field.processes() == [], "executors and zygote to follow their supervisor")
+    with field.supervisor("--until-empty") as last:
+        assert last.wait(60) == 0
+    check(field, producer, receipts)
+    wait_for(lambda: field.processes() == [], "every process to be gone")
+    assert sorted(os.listdir("/dev/shm")) == shared_memory

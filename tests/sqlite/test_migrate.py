@@ -1,0 +1,234 @@
+"""Migrations: forward, once, by whoever comes first, and never half."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from runwick.contracts.errors import MigrationError, StoreError
+from runwick.contracts.identity import id_bytes
+from runwick.stores.sqlite.migrate import MigrationResult, migrate
+from runwick.stores.sqlite.revision import FOLDER, REVISION, migrations
+from tests.ambient import FakeClock, FakeIds
+from tests.sqlite.places import a_driver, add, names
+from tests.sqlite.processes import Child, Peer
+
+FIRST = """\
+-- A store; the semicolon in this comment; ends nothing.
+CREATE TABLE store (one INTEGER PRIMARY KEY, store_id BLOB NOT NULL, created_at_ms INTEGER NOT NULL) STRICT;
+
+CREATE TABLE job (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;
+CREATE TRIGGER job_kept BEFORE DELETE ON job BEGIN
+  SELECT raise(ABORT, 'jobs are kept; always');
+END;
+CREATE INDEX job_name ON job (name);
+"""
+SECOND = "ALTER TABLE job ADD COLUMN tenant TEXT;\n"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "jobs.db"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of migrations, of which there is one."""
+    folder = tmp_path / "migrations"
+    folder.mkdir()
+    (folder / "0001_jobs.sql").write_text(FIRST)
+    return folder
+
+
+def run(path: Path, folder: Path = FOLDER, *, lock_wait_s: float = 30.0) -> MigrationResult:
+    migrations.cache_clear()
+    return migrate(path, FakeClock(), FakeIds(), folder=folder, lock_wait_s=lock_wait_s)
+
+
+def execute(path: Path, *statements: str) -> list[tuple[object, ...]]:
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        return [row for statement in statements for row in connection.execute(statement).fetchall()]
+    finally:
+        connection.close()
+
+
+def schema(path: Path) -> list[tuple[object, ...]]:
+    return execute(path, "SELECT type, name, sql FROM sqlite_schema ORDER BY type, name")
+
+
+def test_it_creates_the_file_with_the_released_schema(path: Path) -> None:
+    result = run(path)
+    assert result.revision == REVISION
+    assert result.applied == tuple(migration.label for migration in migrations())
+    assert execute(path, "PRAGMA journal_mode") == [("wal",)]
+    assert execute(path, "SELECT store_id FROM store") == [(id_bytes(result.store_id),)]
+    driver = a_driver(path)
+    assert driver.run(add("ready")) == 1
+    driver.close()
+
+
+def test_a_second_time_it_does_nothing(path: Path) -> None:
+    first = run(path)
+    before = schema(path), execute(path, "SELECT * FROM runwick_migration")
+    again = run(path)
+    assert again == MigrationResult(first.store_id, first.revision, ())
+    assert (schema(path), execute(path, "SELECT * FROM runwick_migration")) == before
+
+
+def test_migrators_at_once_apply_each_migration_once(path: Path, folder: Path) -> None:
+    (folder / "0002_tenant.sql").write_text(SECOND)
+
+    def migrate_too(peer: Peer) -> None:
+        peer.say("ready")
+        peer.hear()
+        result = run(path, folder)
+        peer.say([result.store_id, list(result.applied)])
+
+    with Child(migrate_too) as one, Child(migrate_too) as two, Child(migrate_too) as three:
+        migrators = (one, two, three)
+        for migrator in migrators:
+            migrator.hear()
+        for migrator in migrators:
+            migrator.say("go")
+        said = [migrator.hear() for migrator in migrators]
+    assert len({store_id for store_id, _ in said}) == 1
+    assert sorted(label for _, applied in said for label in applied) == ["0001_jobs", "0002_tenant"]
+
+
+def test_a_newer_release_brings_only_what_is_new(path: Path, folder: Path) -> None:
+    first = run(path, folder)
+    execute(path, "INSERT INTO job (name) VALUES ('kept')")
+    (folder / "0002_tenant.sql").write_text(SECOND)
+    second = run(path, folder)
+    assert second == MigrationResult(first.store_id, 2, ("0002_tenant",))
+    assert execute(path, "SELECT name, tenant FROM job") == [("kept", None)]
+
+
+def refusal(path: Path, folder: Path, code: str) -> str:
+    """How a migrator refuses, after which the schema is as before."""
+    before = schema(path) if path.exists() else None
+    with pytest.raises(MigrationError) as refused:
+        run(path, folder)
+    assert refused.value.code == code
+    assert str(path) in refused.value.message
+    assert before is None or schema(path) == before
+    return refused.value.message
+
+
+def test_a_store_that_is_newer(path: Path, folder: Path) -> None:
+    (folder / "0002_tenant.sql").write_text(SECOND)
+    run(path, folder)
+    (folder / "0002_tenant.sql").unlink()
+    said = refusal(path, folder, "migration_unknown")
+    assert "revision 2, this release knows 1: the store is newer" in said
+
+
+@pytest.mark.parametrize("change", ["text", "name"])
+def test_a_released_migration_that_was_changed(path: Path, folder: Path, change: str) -> None:
+    run(path, folder)
+    if change == "text":
+        (folder / "0001_jobs.sql").write_text(FIRST + "-- and more\n")
+    else:
+        (folder / "0001_jobs.sql").rename(folder / "0001_work.sql")
+    assert "use the build that migrated it" in refusal(path, folder, "migration_checksum_mismatch")
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ("DROP INDEX job_name", "index job_name"),
+        ("DROP TABLE job", "index job_name, table job, trigger job_kept"),
+        ("ALTER TABLE job ADD COLUMN extra TEXT", "table job"),
+        ("CREATE TRIGGER slow AFTER INSERT ON job BEGIN SELECT 1; END", "trigger slow"),
+    ],
+)
+def test_a_schema_that_somebody_changed(path: Path, folder: Path, damage: str, said: str) -> None:
+    run(path, folder)
+    execute(path, damage)
+    assert f"in: {said}" in refusal(path, folder, "schema_validation_failed")
+    (folder / "0002_tenant.sql").write_text(SECOND)
+    refusal(path, folder, "schema_validation_failed")
+    assert execute(path, "SELECT max(number) FROM runwick_migration") == [(1,)]
+
+
+def test_tables_of_somebody_else_are_left_alone(path: Path, folder: Path) -> None:
+    execute(path, "CREATE TABLE orders (id INTEGER PRIMARY KEY)", "INSERT INTO orders VALUES (7)")
+    run(path, folder)
+    execute(path, "CREATE INDEX orders_id ON orders (id)")
+    assert run(path, folder).applied == ()
+    assert execute(path, "SELECT id FROM orders") == [(7,)]
+
+
+def test_a_table_of_somebody_else_with_our_name(path: Path, folder: Path) -> None:
+    execute(path, "CREATE TABLE job (id INTEGER PRIMARY KEY)")
+    assert "job already exists" in refusal(path, folder, "schema_validation_failed")
+
+
+def test_a_migration_that_fails_leaves_the_last_good_revision(path: Path, folder: Path) -> None:
+    run(path, folder)
+    (folder / "0002_tenant.sql").write_text(SECOND)
+    (folder / "0003_wrong.sql").write_text(
+        "CREATE TABLE half (id INTEGER PRIMARY KEY);\nCREATE INDEX half_x ON missing (x);\n"
+    )
+    with pytest.raises(MigrationError, match="no such table") as refused:
+        run(path, folder)
+    assert refused.value.code == "schema_validation_failed"
+    assert execute(path, "SELECT max(number) FROM runwick_migration") == [(2,)]
+    assert execute(path, "SELECT count(*) FROM sqlite_schema WHERE name = 'half'") == [(0,)]
+
+
+def test_a_lock_that_stays_taken(path: Path, folder: Path) -> None:
+    run(path, folder)
+
+    def hold(peer: Peer) -> None:
+        connection = sqlite3.connect(path, isolation_level=None)
+        connection.execute("BEGIN IMMEDIATE")
+        peer.say("locked")
+        peer.hear()
+
+    with Child(hold) as child:
+        child.hear()
+        with pytest.raises(MigrationError, match=r"kept .* locked for more than 10 ms") as refused:
+            run(path, folder, lock_wait_s=0.01)
+        child.say("let go")
+    assert refused.value.code == "migration_lock_timeout"
+
+
+def test_a_file_that_is_no_database(path: Path, folder: Path) -> None:
+    path.write_text("a text that was here before; " * 100)
+    with pytest.raises(StoreError) as refused:
+        run(path, folder)
+    assert refused.value.code == "invalid_store"
+    assert "is not a SQLite database" in refused.value.message
+    assert path.read_text() == "a text that was here before; " * 100
+
+
+def test_a_directory_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"the directory .*nowhere does not exist") as refused:
+        run(tmp_path / "nowhere" / "jobs.db")
+    assert refused.value.code == "invalid_store"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_migrator_that_was_killed_can_be_run_again(path: Path, folder: Path) -> None:
+    (folder / "0002_tenant.sql").write_text(SECOND)
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+    assert run(path, folder).applied == ("0001_jobs", "0002_tenant")
+
+
+@pytest.mark.parametrize("name", ["0003_gap.sql", "2_short.sql", "0002-dash.sql"])
+def test_a_file_that_is_no_migration_is_a_mistake_of_the_release(folder: Path, name: str) -> None:
+    (folder / name).write_text("SELECT 1;\n")
+    migrations.cache_clear()
+    with pytest.raises(AssertionError, match="is not migration 0002_name"):
+        migrations(folder)
+
+
+def test_a_driver_reads_what_a_migration_wrote(path: Path) -> None:
+    run(path)
+    driver = a_driver(path)
+    assert driver.run(names()) == set()
+    driver.close()

@@ -1,0 +1,1 @@
+"""Applications that the tests of the supervisor have imported by a zygote."""

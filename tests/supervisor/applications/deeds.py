@@ -1,0 +1,190 @@
+"""An application whose handlers do to their executor what a test asks for."""
+
+import atexit
+import gc
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from runwick import Job, JobContext, Runwick
+
+rw = Runwick("deeds", store="sqlite:///never-opened.db")
+
+if exit_file := os.environ.get("DEEDS_EXIT_FILE"):
+    atexit.register(Path(exit_file).write_text, "an exit handler of the zygote ran")
+
+
+@rw.job("deeds.nothing")
+class Nothing(Job):
+    pass
+
+
+@rw.handler
+def do_nothing(job: Nothing) -> None: ...
+
+
+@rw.job("deeds.echo")
+class Echo(Job):
+    text: str
+
+
+@rw.handler
+def echo(job: Echo) -> str:
+    return job.text
+
+
+@rw.job("deeds.echo_all")
+class EchoAll(Job):
+    texts: tuple[str, ...]
+
+
+@rw.handler
+def echo_all(job: EchoAll) -> tuple[str, ...]:
+    return job.texts
+
+
+@rw.job("deeds.refuse")
+class Refuse(Job):
+    reason: str
+
+
+@rw.handler
+def refuse(job: Refuse) -> None:
+    raise ValueError(job.reason)
+
+
+@rw.job("deeds.facts")
+class Facts(Job):
+    pass
+
+
+@rw.handler
+async def facts(job: Facts, ctx: JobContext) -> dict[str, float]:
+    return {
+        "pid": os.getpid(),
+        "parent": os.getppid(),
+        "session": os.getsid(0),
+        "execution": ctx.execution_number,
+        "descriptors": len(os.listdir("/proc/self/fd")),
+        "chance": random.random(),
+    }
+
+
+@rw.job("deeds.hold")
+class Hold(Job):
+    """Says that it runs, and runs until the other file exists; does neither where there is no name."""
+
+    started: str = ""
+    until: str = ""
+
+
+@rw.handler
+def hold(job: Hold) -> None:
+    if job.started:
+        _say(job.started, str(os.getpid()))
+    while job.until and not Path(job.until).exists():
+        time.sleep(0.002)
+
+
+@rw.job("deeds.end")
+class End(Job):
+    """Ends its executor: with a signal when `signal` is not 0, otherwise with the status."""
+
+    signal: int = 0
+    status: int = 0
+
+
+@rw.handler
+def end(job: End) -> None:
+    if job.signal:
+        os.kill(os.getpid(), job.signal)
+        time.sleep(60)
+    os._exit(job.status)
+
+
+@rw.job("deeds.recurse")
+class Recurse(Job):
+    pass
+
+
+@rw.handler
+def recurse(job: Recurse) -> None:
+    recurse(job)
+
+
+@rw.job("deeds.beget")
+class Beget(Job):
+    """Starts a child in its own group and, if wanted, one that leaves the group and whose parent ends; then holds."""
+
+    started: str
+    until: str
+    far: bool = False
+
+
+_LEAVES = "import subprocess as s; print(s.Popen(['sleep', '600'], start_new_session=True, stdout=s.DEVNULL).pid)"
+
+
+@rw.handler
+def beget(job: Beget) -> None:
+    pids = [os.getpid(), subprocess.Popen(["sleep", "600"]).pid]
+    if job.far:
+        leaving = subprocess.run([sys.executable, "-c", _LEAVES], stdout=subprocess.PIPE, text=True, check=True)
+        pids.append(int(leaving.stdout))
+    _say(job.started, " ".join(map(str, pids)))
+    hold(Hold(until=job.until))
+
+
+class Diary:
+    """Says when it is closed."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+
+@rw.provider(scope="process")
+def diary() -> Iterator[Diary]:
+    diary = Diary("")
+    yield diary
+    if diary.path:
+        _say(diary.path, "closed")
+
+
+@rw.job("deeds.note")
+class Note(Job):
+    path: str
+
+
+@rw.handler
+def note(job: Note, diary: Diary) -> None:
+    diary.path = job.path
+
+
+@rw.job("deeds.scribble")
+class Scribble(Job):
+    """Writes into the hand-off what only a fault could write there."""
+
+    what: str
+
+
+@rw.handler
+def scribble(job: Scribble) -> None:
+    (end,) = [thing for thing in gc.get_objects() if type(thing).__name__ == "ExecutorEnd"]
+    if job.what == "counts":
+        end._completions.ring(77)
+    elif job.what == "records":
+        end._memory.view[end._writer._ring.first_slot * 8 :] = b"\xff" * (
+            len(end._memory.view) - end._writer._ring.first_slot * 8
+        )
+        end._completions.ring()
+    time.sleep(60)
+
+
+def _say(path: str, text: str) -> None:
+    """Make the file in one step: whoever sees it sees the text."""
+    unfinished = Path(f"{path}.unfinished")
+    unfinished.write_text(text)
+    unfinished.rename(path)

@@ -1,0 +1,145 @@
+"""Executors for tests: a zygote, a backend and a sink that keeps what it is told."""
+
+import asyncio
+import contextlib
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from runwick import Job
+from runwick.contracts.attempts import Attempt
+from runwick.contracts.backends import Completion
+from runwick.contracts.outcomes import Outcome
+from runwick.runtime.ambient import SystemClock
+from runwick_supervisor.backend import ExecutorBackend
+from runwick_supervisor.events import EventKind, ExecutorEvent
+from runwick_supervisor.executor import Executor
+from runwick_supervisor.zygote_handle import Zygote
+from tests.attempts import an_attempt
+from tests.supervisor.applications.deeds import rw
+
+ROOT = Path(__file__).parents[2]
+DEEDS = "tests.supervisor.applications.deeds"
+DEADLINE_S = 20.0
+
+
+class Crew:
+    """Implements `runwick.contracts.backends.Sink`."""
+
+    def __init__(self) -> None:
+        self.outcomes: dict[int, list[Outcome]] = {}
+        """By job number: what it was told, each time."""
+        self.given_back: list[int] = []
+        self.events: list[ExecutorEvent] = []
+        self.failures: list[str] = []
+        self.zygote = Zygote(self.events.append)
+        self.backend: ExecutorBackend
+        self._number = 0
+
+    def completed(self, completions: Sequence[Completion]) -> None:
+        for completion in completions:
+            self.outcomes.setdefault(completion.attempt.job, []).append(completion.outcome)
+
+    def unstarted(self, attempts: Sequence[Attempt]) -> None:
+        self.given_back += [attempt.job for attempt in attempts]
+
+    def room_changed(self) -> None: ...
+
+    def failed(self, reason: str) -> None:
+        self.failures.append(reason)
+
+    # What tests do -----------------------------------------------------------------------------------------------
+
+    @property
+    def executors(self) -> list[Executor]:
+        """The living, by their numbers."""
+        return [executor for _, executor in sorted(self.backend._seats.living.items())]
+
+    def attempt(self, job: Job) -> Attempt:
+        """A begun attempt of this job, numbered on."""
+        entry = rw.catalog.by_record[type(job)]
+        payload = entry.codec.encode(job)
+        self._number += 1
+        return an_attempt(self._number, kind=entry.kind, payload=payload, payload_bytes=len(payload))
+
+    def hand_over(self, *jobs: Job) -> list[int]:
+        """Hand these over; answers their numbers."""
+        attempts = [self.attempt(job) for job in jobs]
+        self.backend.hand_over(attempts)
+        return [attempt.job for attempt in attempts]
+
+    async def run(self, *jobs: Job) -> list[Outcome]:
+        """Hand these over and wait for their outcomes."""
+        numbers = self.hand_over(*jobs)
+        await until(lambda: all(number in self.outcomes for number in numbers), f"{jobs} to end")
+        return [self.outcomes[number][0] for number in numbers]
+
+    async def result(self, job: Job) -> object:
+        """What the job returns."""
+        (outcome,) = await self.run(job)
+        assert outcome.error is None, outcome
+        return None if outcome.result is None else msgspec.json.decode(outcome.result)
+
+    async def make_known(self, job: Job, times: int = 30) -> None:
+        """Run the job until its kind is known to be short."""
+        for _ in range(times):
+            await self.run(job)
+
+    def heard(self, kind: EventKind) -> list[ExecutorEvent]:
+        """The events of this kind so far."""
+        return [event for event in self.events if event.kind is kind]
+
+
+@contextlib.asynccontextmanager
+async def crew(executors: int = 2, target: str = DEEDS, app_dir: Path = ROOT) -> AsyncIterator[Crew]:
+    """A started backend; everything is gone when it ends, and nothing was reported twice."""
+    its = Crew()
+    try:
+        await its.zygote.boot(target, app_dir)
+        its.backend = ExecutorBackend(
+            its.zygote, "main", executors, SystemClock(), True, on_event=its.events.append
+        )
+        await its.backend.start(its)
+        try:
+            yield its
+        finally:
+            if its.backend.running():
+                its.backend.stop_by_force()
+            await its.backend.stop()
+    finally:
+        await its.zygote.stop()
+    told = Counter(its.given_back)
+    told.update({job: len(outcomes) for job, outcomes in its.outcomes.items()})
+    assert [job for job, times in told.items() if times > 1] == [], "an attempt ended more than once"
+    assert its.backend.running() == 0
+
+
+async def until(condition: Callable[[], object], what: str) -> None:
+    """Wait until the condition holds."""
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + DEADLINE_S
+    while not condition():
+        if loop.time() > deadline_s:
+            raise AssertionError(f"waited {DEADLINE_S:g} s for {what}")
+        await asyncio.sleep(0.002)
+
+
+def is_gone(pid: int) -> bool:
+    """Whether nothing of this process runs any more; a zombie that others have not waited for is gone."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def open_descriptors() -> set[str]:
+    """What this process has open, by what it is."""
+    found = set()
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - the descriptor of the listing itself comes and goes
+        with contextlib.suppress(OSError):
+            found.add(f"{name} {os.readlink(f'/proc/self/fd/{name}')}")  # noqa: PTH115 - it is no file's path
+    return found

@@ -1,0 +1,197 @@
+"""The zygote: what it answers, what it refuses, and how it is replaced."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from runwick.contracts.errors import ConfigurationError, Problem
+from runwick_supervisor import zygote_handle
+from runwick_supervisor.events import EventKind
+from runwick_supervisor.link import Manifest
+from runwick_supervisor.zygote_handle import Zygote
+from tests.supervisor.applications.deeds import Echo, Hold
+from tests.supervisor.crew import DEEDS, ROOT, Crew, crew, until
+
+HEAD = """
+import os
+from runwick import Job, Runwick
+rw = Runwick("here", store="sqlite:///here.db")
+@rw.job("here.work", queue="benches")
+class Work(Job):
+    pass
+@rw.handler
+def work(job: Work) -> None: ...
+"""
+
+
+def boot(folder: Path, source: str, timeout_s: float = 20.0) -> Manifest:
+    """Boot a zygote on an application of this source, and end it again."""
+    (folder / "subject.py").write_text(source)
+
+    async def scene() -> Manifest:
+        zygote = Zygote()
+        try:
+            return await zygote.boot("subject", folder, timeout_s)
+        finally:
+            await zygote.stop()
+
+    return asyncio.run(scene())
+
+
+def problems(folder: Path, source: str, timeout_s: float = 20.0) -> tuple[Problem, ...]:
+    """What the boot is refused for."""
+    with pytest.raises(ConfigurationError) as refused:
+        boot(folder, source, timeout_s)
+    return refused.value.problems
+
+
+def test_the_manifest_says_what_a_worker_needs(tmp_path: Path) -> None:
+    manifest = boot(tmp_path, HEAD)
+    assert manifest.application == "here"
+    assert manifest.store.endswith("here.db")
+    assert manifest.queues == ("benches",)
+    assert [(kind.name, kind.version) for kind in manifest.kinds] == [("here.work", 1)]
+    assert [lane.queue for lane in manifest.lanes] == ["benches"]
+    assert [pool.name for pool in manifest.pools] == ["main"]
+    assert manifest.worker.max_outstanding_attempts == 16
+    assert manifest.warnings == ()
+
+
+def test_a_manifest_never_shows_its_store() -> None:
+    async def scene() -> str:
+        zygote = Zygote()
+        try:
+            return repr(await zygote.boot(DEEDS, ROOT))
+        finally:
+            await zygote.stop()
+
+    assert "sqlite" not in asyncio.run(scene())
+
+
+def test_a_manifest_longer_than_a_packet_crosses(tmp_path: Path) -> None:
+    many = "\n".join(f'rw.queue("{"q" * 100}{number}")' for number in range(3000))
+    assert len(boot(tmp_path, HEAD + many).queues) == 3001
+
+
+def test_threads_that_the_import_left_running_are_named(tmp_path: Path) -> None:
+    source = "import threading\nthreading.Thread(target=threading.Event().wait, name='ticker', daemon=True).start()\n"
+    (warning,) = boot(tmp_path, HEAD + source).warnings
+    assert "importing subject left threads running: ticker." in warning
+
+
+def test_everything_wrong_with_the_declarations_comes_at_once(tmp_path: Path) -> None:
+    source = HEAD + "\n".join(
+        [
+            "@rw.handler",
+            "def again(job: Work) -> None: ...",
+            "rw.pool('main', queues=['nowhere'])",
+        ]
+    )
+    assert {problem.code for problem in problems(tmp_path, source)} == {"duplicate_handler", "invalid_pool"}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("raise ValueError('the reason')", "ValueError: the reason"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("raise type('Odd', (BaseException,), {'__str__': lambda self: 1 / 0})", "Odd"),
+        (r"raise ValueError('\ud800\0' + 'x' * 100_000)", "xxx"),
+        ("import nothing_of_this_name", "nothing_of_this_name"),
+        ("os._exit(4)", "exited with status 4"),
+        ("os.kill(os.getpid(), 9)", "killed by SIGKILL"),
+        ("[os.write(fd, b'.junk') for fd in range(3, 9) if os.path.exists(f'/proc/self/fd/{fd}')]", "no message came"),
+    ],
+)
+def test_an_import_that_fails_is_one_problem_with_its_reason(tmp_path: Path, line: str, expected: str) -> None:
+    (problem,) = problems(tmp_path, f"import os\n{line}\n")
+    assert (problem.code, problem.setting) == ("import_failed", "subject")
+    assert expected in problem.message
+    assert len(problem.message) < 10_000
+
+
+def test_an_endless_import_is_ended(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, "while True: pass\n", timeout_s=0.3)
+    assert problem.code == "boot_timeout"
+    assert "had not ended after 0.3 s" in problem.message
+
+
+def test_what_does_not_exist_is_refused(tmp_path: Path) -> None:
+    async def scene() -> None:
+        zygote = Zygote()
+        try:
+            await zygote.boot("nothing.here", tmp_path)
+        finally:
+            await zygote.stop()
+
+    with pytest.raises(ConfigurationError) as refused:
+        asyncio.run(scene())
+    assert [problem.code for problem in refused.value.problems] == ["invalid_application"]
+
+
+def kill_zygote(its: Crew) -> int:
+    """SIGKILL it; answers its pid."""
+    assert its.zygote._running is not None
+    pid = its.zygote._running.process.pid
+    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
+def test_executors_outlive_their_zygote_and_the_next_one_replaces_them(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with crew(2) as its:
+            (held,) = its.hand_over(Hold(str(tmp_path / "started"), str(tmp_path / "gate")))
+            await until((tmp_path / "started").exists, "a run")
+            before = [executor.pid for executor in its.executors]
+            kill_zygote(its)
+            await until(lambda: its.heard(EventKind.ZYGOTE_DIED), "its death")
+            assert await its.result(Echo("meanwhile")) == "meanwhile"
+            await until(lambda: its.heard(EventKind.ZYGOTE_REPLACED), "the next zygote")
+            assert [executor.pid for executor in its.executors] == before
+            (tmp_path / "gate").touch()
+            await until(lambda: held in its.outcomes, "the run to end")
+            for pid in before:
+                os.kill(pid, signal.SIGKILL)
+            await until(lambda: len(its.heard(EventKind.EXECUTOR_REPLACED)) == 2, "replacements by the next zygote")
+            assert await its.result(Echo("after")) == "after"
+
+    asyncio.run(scene())
+
+
+def test_junk_from_the_zygote_costs_the_zygote_and_nothing_else() -> None:
+    async def scene() -> None:
+        async with crew(1) as its:
+            assert its.zygote._running is not None
+            its.zygote._running.link._socket.send(b".junk")
+            await until(lambda: its.heard(EventKind.ZYGOTE_REPLACED), "the next zygote")
+            assert await its.result(Echo("unharmed")) == "unharmed"
+
+    asyncio.run(scene())
+
+
+def test_an_application_that_cannot_be_imported_again_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zygote_handle, "_RETRY_FIRST_S", 0.01)
+    subject = tmp_path / "subject.py"
+    subject.write_text(f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom {DEEDS} import rw\n")
+
+    async def scene() -> None:
+        async with crew(1, target="subject", app_dir=tmp_path) as its:
+            subject.write_text("raise ValueError('half a deployment')")
+            kill_zygote(its)
+            await until(lambda: len(its.heard(EventKind.ZYGOTE_FAILED)) >= 3, "three failed boots")
+            assert "half a deployment" in its.heard(EventKind.ZYGOTE_FAILED)[0].text
+            assert its.failures == [], "an executor lives"
+            os.kill(its.executors[0].pid, signal.SIGKILL)
+            await until(lambda: its.failures, "the backend to give up")
+            subject.write_text(f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom {DEEDS} import rw\n")
+            await until(lambda: its.heard(EventKind.ZYGOTE_REPLACED), "the next zygote")
+            await until(lambda: its.executors and its.executors[0].is_ready, "an executor")
+            assert await its.result(Echo("back")) == "back"
+
+    asyncio.run(scene())
