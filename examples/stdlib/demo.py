@@ -3,7 +3,7 @@
     migrate a fresh file ─▶ dispatch a job per module ─▶ runwick-supervise --until-empty ─▶ read results ─▶ report
                                                            (a child; its JSON lines drive the progress bar)
 
-With two cores it takes about 20 seconds, since the library's own tests are examined too. Ctrl-C lets running handlers
+On two cores it takes about 15 seconds, since the library's own tests are examined too. Ctrl-C lets running handlers
 end and stops; once more stops them by force.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 from rich.console import Console
 
 from examples.stdlib.progress import progress
-from examples.stdlib.report import Costly, Examined, Facts, report
+from examples.stdlib.report import Costly, Examined, Facts, command_for_more, report
 from runwick import JobState
 from runwick.contracts.identity import id_text
 
@@ -35,7 +35,10 @@ def main() -> int:
     """Run the demo; answers the supervisor's exit status, or 130 after Ctrl-C."""
     os.environ.pop("RUNWICK_STORE", None)  # the demo keeps to its own file, whatever this shell works with
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    console = Console() if sys.stdout.isatty() else Console(width=120)
+    # Commands and paths are printed whole, to be copied; the terminal breaks them if it must.
+    console = Console(soft_wrap=True, markup=False, highlight=False)
+    if not console.is_terminal:
+        console.width = 120
     try:
         return _run(console)
     except KeyboardInterrupt:
@@ -52,7 +55,9 @@ def _run(console: Console) -> int:
         console.print(f"runwick-supervise ended early with status {status}.", style="red")
         return status or 1
     console.print()
-    console.print(report(_facts(paths, events, child.pid)))
+    facts = _facts(paths, events, child.pid)
+    console.print(report(facts), soft_wrap=False)
+    console.print(command_for_more(facts), style="cyan")
     return status
 
 
@@ -71,7 +76,7 @@ def _dispatch(console: Console) -> Mapping[str, str]:
         receipts = rw.dispatch_many(ExamineModule(path) for path in batch)
         paths |= {item.receipt.job_id: path for item, path in zip(receipts.items, batch, strict=True)}
     console.print(f"Dispatched {len(paths):,} jobs, one for each module in {STDLIB}, to {DATABASE}.")
-    console.print(f"[dim]runwick-supervise {APPLICATION} {' '.join(SUPERVISE)}[/dim]")
+    console.print(f"runwick-supervise {APPLICATION} {' '.join(SUPERVISE)}", style="dim")
     return paths
 
 

@@ -62,13 +62,19 @@ def report(facts: Facts) -> RenderableType:
         Text(),
         _places(facts),
         Text(),
-        _more(facts),
+        _summary(facts),
     )
+
+
+def command_for_more(facts: Facts) -> str:
+    """The command that shows more about the job that cost most, or about any where costs are not recorded."""
+    job_id = facts.most_cpu[0].job_id if facts.most_cpu else "JOB_ID"
+    return f".venv/bin/runwick jobs get {job_id} --app {facts.application}"
 
 
 def _ranking(examined: Sequence[Examined]) -> Table:
     table = _table("The most complex modules", "module", "lines", "functions", "branches", "nesting")
-    table.add_column("most complex function")
+    table.add_column("most complex function", no_wrap=True)
     parsed = [module for module in examined if module.measures["parsed"]]
     for module in sorted(parsed, key=lambda module: module.measures["branches"], reverse=True)[:RANKED]:
         measures = module.measures
@@ -113,7 +119,7 @@ def _places(facts: Facts) -> Table:
     return table
 
 
-def _more(facts: Facts) -> Text:
+def _summary(facts: Facts) -> Text:
     summary = facts.summary
     text = Text()
     rate = summary["done"] / summary["elapsed_s"] if summary["elapsed_s"] else 0.0
@@ -121,9 +127,7 @@ def _more(facts: Facts) -> Text:
     text.append(f"{100 * summary['share_in_handlers']:.1f} % of {_cores(facts.cores)} in handlers.\n", "bold")
     if summary["failed"] or summary["retried"]:
         text.append(f"{summary['failed']:,} failed, {summary['retried']:,} tries were repeated.\n", "red")
-    if facts.most_cpu:
-        text.append("More about one of them: ")
-        text.append(f".venv/bin/runwick jobs get {facts.most_cpu[0].job_id} --app {facts.application}", "cyan")
+    text.append("More about one of these jobs:")
     return text
 
 

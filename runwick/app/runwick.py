@@ -245,8 +245,8 @@ class Runwick(Declaring):
         return (f"store: {self.store.description}", *self.store.notes, *_notes(self.catalog))
 
     def close(self) -> None:
-        """Close the store; the next use opens it again."""
-        if (store := self._opened.pop("store", None)) is not None:
+        """Close what the store holds open; the next use opens it again."""
+        if (store := self._opened.get("store")) is not None:
             store.close()
 
     def _opening_problems(self) -> list[Problem]:

@@ -94,5 +94,5 @@ def _job_line(kind: Kind, entry: JobEntry, catalog: Catalog) -> str:
 def _timing_line(options: WorkerOptions) -> str:
     return (
         f"lease {duration_text(options.lease_duration)}, renewed every {duration_text(options.renewal_interval)}; "
-        f"a silent worker counts as dead after {duration_text(options.presence_duration)}"
+        f"usable for {duration_text(options.usable_lease)} after a renewal"
     )

@@ -26,6 +26,8 @@ class Option(NamedTuple):
     """The number under which a value of the wrong kind is reported: no duration, not positive, not whole."""
     bound_rule: str = ""
     """The number under which a value outside narrower bounds is reported."""
+    optional: bool = False
+    """Whether None is allowed, because the default depends on something else."""
 
 
 def duration_option(minimum: str = "1ms", maximum: str | None = None) -> Option:
@@ -39,9 +41,9 @@ def timing_option(minimum: str = "1ms", maximum: str | None = None, bound_rule: 
     return option._replace(code="invalid_timing", value_rule="V-01", bound_rule=bound_rule)
 
 
-def count_option(minimum: int, maximum: int | None = None) -> Option:
+def count_option(minimum: int, maximum: int | None = None, *, optional: bool = False) -> Option:
     """An option that is a whole number."""
-    return Option("count", minimum, maximum)
+    return Option("count", minimum, maximum, optional=optional)
 
 
 def table(options: type) -> Mapping[str, Option]:
@@ -64,6 +66,8 @@ def is_comparable(value: object, option: Option) -> bool:
 def _breaches(value: object, option: Option) -> Iterator[tuple[str, str]]:
     """Pairs of a rule's number (or nothing) and the sentence after the option's name."""
     rule = option.value_rule
+    if value is None and option.optional:
+        return
     match option.unit:
         case "switch" if not isinstance(value, bool):
             yield rule, f"({_shown(value)}) must be True or False."

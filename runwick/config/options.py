@@ -19,8 +19,8 @@ from runwick.contracts.policies import EXECUTIONS_MAX
 BEATS_PER_LEASE: Final = 4
 BEATS_TO_DEADLINE: Final = 2.5
 """An attempt's local deadline, in beats after the start of the last confirmed renewal."""
-BEATS_TO_ABSENCE: Final = 7
-"""A worker that was not heard of for so many renewal intervals counts as dead."""
+
+OUTSTANDING_DEFAULT: Final = 16
 
 HEARTBEAT: Final = duration_option("10s", "10min")
 
@@ -64,14 +64,6 @@ class WorkerOptions:
     """The same for a begin."""
     completion_resolution_budget: Timing = timedelta(seconds=30)
     """How long a settlement is repeated before that is reported as an error; it is repeated until it lands."""
-    ownership_command_lifetime: Timing = timedelta(seconds=30)
-    """A claim, renewal or settlement that is not on its way by then is not sent any more."""
-
-    cancellation_grace: Timing = timedelta(seconds=10)
-    """How long a handler that was asked to stop may take before it is stopped by force."""
-    cleanup_budget: Timing = timedelta(seconds=10)
-    """How long an attempt's providers may take to close."""
-
     recovery_scan_interval: Timing = timedelta(seconds=5)
     """How often attempts of dead workers are looked for…"""
     recovery_scan_jitter: Jitter = timedelta(seconds=1)
@@ -92,8 +84,9 @@ class WorkerOptions:
 
     record_resource_usage: Annotated[bool, Option("switch")] = True
     """Whether the cost of every attempt is measured and stored with it."""
-    max_outstanding_attempts: Annotated[int, count_option(1)] = 16
-    """Most attempts that may run at once; the pools' sizes must add up to no more."""
+    max_outstanding_attempts: Annotated[int | None, count_option(1, optional=True)] = None
+    """Most attempts that may run at once; the pools' sizes must add up to no more. None means 16, or the number of
+    executors where there are more."""
 
     @classmethod
     def from_heartbeat(cls, beat: timedelta) -> "WorkerOptions":
@@ -120,15 +113,14 @@ class WorkerOptions:
             recovery_scan_interval=lease,
         )
 
+    def outstanding_max(self, executors: int = 0) -> int:
+        """`max_outstanding_attempts`, or its default for a worker with so many executors."""
+        return self.max_outstanding_attempts or max(OUTSTANDING_DEFAULT, executors)
+
     @property
     def usable_lease(self) -> timedelta:
         """How long after the start of a confirmed renewal its attempts may run: the local deadline."""
         return self.lease_duration - self.lease_safety_margin
-
-    @property
-    def presence_duration(self) -> timedelta:
-        """How long after its last renewal a worker that says nothing counts as alive."""
-        return BEATS_TO_ABSENCE * self.renewal_interval
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

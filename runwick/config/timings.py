@@ -72,7 +72,6 @@ RULES: Final = (
         down="control_request_timeout",
     ),
     _pair("V-07", "control_retry_initial_backoff", "control_retry_initial_backoff", False, "control_retry_max_backoff"),
-    _pair("V-08", "control_request_timeout", "control_request_timeout", True, "ownership_command_lifetime"),
     Rule(
         "V-09",
         "shutdown_budget",

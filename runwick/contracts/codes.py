@@ -47,6 +47,8 @@ _DISPATCH: Final = [
     _row("batch_too_large", _NOT_APPLIED, False, "dispatching", "At most 100 items and 2 MiB in one batch."),
     _row("not_found", _NOT_APPLIED, False, "management-api", "Check the id and the application."),
     _row("invalid_state", _NOT_APPLIED, False, "management-api", "The job's state does not allow it; read it again."),
+    _row("operation_conflict", _NOT_APPLIED, False, "dispatching", "Dispatch it as a new job, with ids of its own."),
+    _row("invalid_argument", _NOT_APPLIED, False, "management-api", "Give one of the values that the message names."),
     _row("wait_timeout", _NOT_APPLIED, True, "dispatching", "The job had not ended in time; it goes on."),
 ]
 

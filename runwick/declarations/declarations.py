@@ -81,22 +81,27 @@ class Declarations:
         self._job(record).configured.append(Placed(settings, where))
 
     def add_handler(self, handler: DeclaredHandler) -> None:
+        """What runs a job."""
         self._frozen = None
         self._handlers.append(handler)
 
     def add_task(self, task: Task[..., Any], declaration: JobDeclaration) -> None:
+        """A function that is a job of its own, under this name."""
         self._frozen = None
         self._tasks.append((task, declaration))
 
     def add_provider(self, provider: DeclaredProvider) -> None:
+        """What makes something that handlers take."""
         self._frozen = None
         self._providers.append(provider)
 
     def add_queue(self, name: str, where: str) -> None:
+        """A queue that need not be any job's own."""
         self._frozen = None
         self._queues.setdefault(name, where)
 
     def add_pool(self, pool: Pool) -> None:
+        """Which queues a worker serves; the same pool may be declared again."""
         self._frozen = None
         if pool not in self._pools:
             self._pools.append(pool)

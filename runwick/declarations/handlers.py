@@ -34,11 +34,14 @@ class DeclaredHandler:
     def __init__(self, target: Callable[..., Any], local_names: Mapping[str, Any]) -> None:
         self.target = target
         self.label = f"handler {getattr(target, '__qualname__', repr(target))}"
-        is_class = inspect.isclass(target)
-        self.function = getattr(target, "handle", None) if inspect.isclass(target) else target
+        self.function: Any = target
+        takes_self = False
+        if inspect.isclass(target):
+            self.function = getattr(target, "handle", None)
+            takes_self = inspect.isfunction(inspect.getattr_static(target, "handle", None))
         self._signature: Signature | None = None
         if inspect.isroutine(self.function):
-            self._signature = Signature(self.function, local_names, is_method=is_class)
+            self._signature = Signature(self.function, local_names, takes_self=takes_self)
             self.label = f"{self.label} ({place_of(inspect.unwrap(self.function))})"
 
     def record(self, problems: list[Problem]) -> type[Job] | None:

@@ -43,13 +43,13 @@ class Signature:
     """The parameters and the return type of one function."""
 
     def __init__(
-        self, function: Callable[..., Any], local_names: Mapping[str, Any], *, is_method: bool = False
+        self, function: Callable[..., Any], local_names: Mapping[str, Any], *, takes_self: bool = False
     ) -> None:
         """Read `function`.
 
         Args:
             local_names: what names mean where it is declared, besides its module's own.
-            is_method: whether the first parameter is ``self``.
+            takes_self: whether the first parameter is ``self``.
         """
         try:
             described = inspect.signature(function)
@@ -57,7 +57,7 @@ class Signature:
             described = inspect.Signature()
         self.described: Final = described
         self._globals: dict[str, Any] = getattr(inspect.unwrap(function), "__globals__", {})
-        self.parameters = tuple(described.parameters.values())[1 if is_method else 0 :]
+        self.parameters = tuple(described.parameters.values())[1 if takes_self else 0 :]
         self.returns = self._resolve(described.return_annotation, local_names)
         self._annotations = {each.name: self._resolve(each.annotation, local_names) for each in self.parameters}
 

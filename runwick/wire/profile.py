@@ -30,6 +30,9 @@ PROFILE_VERSION: Final = 1
 J = TypeVar("J", bound=Job)
 
 _ENCODER: Final = msgspec.json.Encoder()
+_ENDLESS: Final = Fault(
+    "payload_limit_exceeded", "$", f"objects and arrays may nest {DEPTH_MAX} levels; this has no end or goes far deeper"
+)
 
 
 class Codec(Generic[J]):
@@ -119,9 +122,7 @@ def _write(value: object) -> bytes:
         _walk(value)
         raise FaultFound(Fault("invalid_text", "$", str(error))) from None
     except RecursionError:
-        why = f"objects and arrays may nest {DEPTH_MAX} levels; this has no end or goes far deeper"
-        fault = Fault("payload_limit_exceeded", "$", why)
-        raise FaultFound(_placed(fault, value, _ENCODER.encode)) from None
+        raise FaultFound(_placed(_ENDLESS, value, _ENCODER.encode)) from None
     except (TypeError, ValueError, OverflowError) as error:
         raise FaultFound(_placed(fault_of(error), value, _ENCODER.encode)) from None
 
@@ -132,6 +133,8 @@ def _walk(value: object) -> None:
         plain = _plain(value)
     except FaultFound as found:
         raise FaultFound(_placed(found.fault, value, _plain)) from None
+    except RecursionError:
+        raise FaultFound(_placed(_ENDLESS, value, _plain)) from None
     except TypeError as error:
         raise FaultFound(_placed(fault_of(error), value, _plain)) from None
     if fault := find_fault(plain):

@@ -226,7 +226,10 @@ class Worker:
         if self._backend.running():
             self._backend.stop_by_force()
             await self._wait_while(lambda: self._backend.running() > 0, runs_until_s + self._timings.cancellation_s)
-        await self._wait_while(lambda: len(self._registry) > 0, started_s + self._timings.budget_s)
+        settled_until_s = self._clock.steady_s() + self._timings.finalization_s
+        await self._wait_while(
+            lambda: len(self._registry) > 0, min(settled_until_s, started_s + self._timings.budget_s)
+        )
 
     async def _wait_while(self, condition: Callable[[], bool], until_s: float) -> None:
         while condition() and (left_s := until_s - self._clock.steady_s()) > 0:

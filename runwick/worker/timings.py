@@ -50,6 +50,7 @@ class Timings(msgspec.Struct, frozen=True):
     completion_budget_s: float
     drain_s: float
     cancellation_s: float
+    finalization_s: float
     budget_s: float
 
 
@@ -57,7 +58,7 @@ def timings_of(options: WorkerOptions) -> Timings:
     """Translate checked options."""
     return Timings(
         lease_ms=_ms(options.lease_duration),
-        attempt_deadline_s=(options.lease_duration - options.lease_safety_margin).total_seconds(),
+        attempt_deadline_s=options.usable_lease.total_seconds(),
         renewal_interval_s=options.renewal_interval.total_seconds(),
         renewal_jitter_s=options.renewal_jitter.total_seconds(),
         watchdog_s=options.lease_watchdog_interval.total_seconds(),
@@ -73,6 +74,7 @@ def timings_of(options: WorkerOptions) -> Timings:
         completion_budget_s=options.completion_resolution_budget.total_seconds(),
         drain_s=options.shutdown_drain.total_seconds(),
         cancellation_s=options.shutdown_cancellation.total_seconds(),
+        finalization_s=options.shutdown_finalization.total_seconds(),
         budget_s=options.shutdown_budget.total_seconds(),
     )
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from scripts.benchmarks.application import Spin
-from scripts.benchmarks.figures import Assignment, Figure, Report, in_turn, median, rate_text, share_text
+from scripts.benchmarks.figures import Assignment, Figure, Report, in_turn, median, rate_text, rounded, share_text
 from scripts.benchmarks.ground import fresh_ground
 from scripts.benchmarks.spinning import iterations_of
 from scripts.benchmarks.supervised import EXECUTORS, PROJECT, completed, share_in_handlers
@@ -51,15 +51,15 @@ def run(assignment: Assignment) -> Report:
         ours={
             "jobs_per_s": median(ourselves),
             "share_in_handlers": share,
-            "jobs_per_s_rounds": ourselves,
-            "share_in_handlers_rounds": shares,
+            "jobs_per_s_rounds": rounded(ourselves),
+            "share_in_handlers_rounds": rounded(shares),
             "work_ms": assignment.work_ms,
         },
         floor={
             "jobs_per_s": median(floors),
             "share_of_cores": floor_share,
-            "jobs_per_s_rounds": floors,
-            "share_of_cores_rounds": floor_shares,
+            "jobs_per_s_rounds": rounded(floors),
+            "share_of_cores_rounds": rounded(floor_shares),
         },
         ratio=ratio,
         figures=[

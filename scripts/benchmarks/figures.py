@@ -103,6 +103,11 @@ def median(values: Sequence[float]) -> float:
     return round(statistics.median(values), 4)
 
 
+def rounded(values: Sequence[float]) -> list[float]:
+    """Every value of the rounds, in their order, rounded for reading."""
+    return [round(value, 4) for value in values]
+
+
 def percentile(values: Sequence[float], percent: float) -> float:
     """The nearest-rank percentile: a value that was really measured."""
     return sorted(values)[max(0, math.ceil(percent / 100 * len(values)) - 1)]

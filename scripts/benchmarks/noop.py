@@ -10,7 +10,7 @@ from runwick.contracts.outcomes import Answer, Outcome, OutcomeKind, Settlement
 from runwick.contracts.states import JobState
 from runwick.contracts.usage import Usage
 from scripts.benchmarks.application import Nothing
-from scripts.benchmarks.figures import Assignment, Figure, Report, in_turn, median, rate_text, share_text
+from scripts.benchmarks.figures import Assignment, Figure, Report, in_turn, median, rate_text, rounded, share_text
 from scripts.benchmarks.ground import claimed_again, fresh_ground
 from scripts.benchmarks.supervised import completed, share_in_handlers
 
@@ -64,9 +64,9 @@ def run(assignment: Assignment) -> Report:
         ours={
             "jobs_per_s": median(ourselves),
             "share_in_handlers": median(shares),
-            "jobs_per_s_rounds": ourselves,
+            "jobs_per_s_rounds": rounded(ourselves),
         },
-        floor={"jobs_per_s": median(floors), "jobs_per_s_rounds": floors},
+        floor={"jobs_per_s": median(floors), "jobs_per_s_rounds": rounded(floors)},
         ratio=ratio,
         figures=[
             Figure("ours", rate_text(ourselves), "jobs run by runwick-supervise, from ready to the last settlement"),

@@ -128,7 +128,7 @@ def _pool(orders: Orders, manifest: Manifest, problems: list[Problem]) -> Pool:
                 )
     pool = Pool(pool.name, queues, orders.executors)
     if orders.queues is None:
-        problems += check_pools([pool], manifest.queues, orders.executors)
+        problems += check_pools([pool], manifest.queues, manifest.worker.outstanding_max(orders.executors))
     return pool
 
 

@@ -26,7 +26,7 @@ from runwick import (
 from tests.app.running import fail, succeed
 
 SHORT = datetime.timedelta(milliseconds=30)
-LONG = datetime.timedelta(seconds=30)
+LONG = datetime.timedelta(seconds=10)
 
 
 class Report(Job):
@@ -242,6 +242,20 @@ def test_a_closed_application_opens_again(rw: Runwick) -> None:
     rw.close()
     rw.close()
     assert rw.get(receipt).state is JobState.PENDING
+
+
+def test_a_store_in_memory_is_one_store_per_application() -> None:
+    rw, other = Runwick("shop", store="memory://"), Runwick("shop", store="memory://")
+    for app in (rw, other):
+        app.job("reports.build")(Report)
+    assert rw.migrate() is None
+    receipt = rw.dispatch(Report("May"))
+    rw.close()
+    succeed(rw, result=b"[1]")
+    assert rw.wait(receipt, timeout=LONG).result(list[int]) == [1]
+    assert rw.check()[0].startswith("store: memory")
+    with pytest.raises(JobNotFound):
+        other.get(receipt)
 
 
 def test_one_object_serves_before_and_after_a_fork(rw: Runwick) -> None:

@@ -100,7 +100,7 @@ def test_all_problems_come_at_once() -> None:
             "RUNWICK_RENEWAL_INTERVAL": "x",
             "RUNWICK_EXECUTORS": "0",
             "RUNWICK_STROE": "s",
-            "RUNWICK_CLEANUP_BUDGET": "1s",
+            "RUNWICK_SHUTDOWN_DRAIN": "1s",
         }
     )
     assert [problem.setting for problem in environment.problems] == [
@@ -108,4 +108,4 @@ def test_all_problems_come_at_once() -> None:
         "RUNWICK_STROE",
         "RUNWICK_EXECUTORS",
     ]
-    assert environment.options == {"cleanup_budget": timedelta(seconds=1)}
+    assert environment.options == {"shutdown_drain": timedelta(seconds=1)}

@@ -81,6 +81,21 @@ def test_a_class_with_handle_is_a_handler() -> None:
     )
 
 
+def test_handle_may_be_static_or_of_the_class() -> None:
+    class Static:
+        @staticmethod
+        def handle(job: Shrink, ctx: JobContext) -> None: ...
+
+    class OfTheClass:
+        @classmethod
+        def handle(cls, job: Shrink, ctx: JobContext) -> None: ...
+
+    for target in (Static, OfTheClass):
+        rw = an_app()
+        rw.handler(target)
+        assert [each.name for each in bound(rw).parameters] == ["job", "ctx"]
+
+
 def test_a_method_of_an_object_is_a_handler() -> None:
     class Shrinker:
         def shrink(self, job: Shrink) -> None: ...

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from examples.stdlib.progress import progress
-from examples.stdlib.report import Costly, Examined, Facts, report
+from examples.stdlib.report import Costly, Examined, Facts, command_for_more, report
 from runwick.contracts import Usage
 
 SUMMARY = {
@@ -89,11 +89,12 @@ def test_it_says_what_ran_where() -> None:
     assert "supervisor 70 0.25 s claimed and settled in the SQLite file" in lines
 
 
-def test_it_ends_with_throughput_and_the_command_that_shows_more() -> None:
+def test_it_ends_with_throughput_and_leads_to_the_command_that_shows_more() -> None:
     text = " ".join(printed(facts()).split())
     assert "4 jobs in 2.0 s: 2 jobs/s, 96.0 % of both cores in handlers." in text
-    assert ".venv/bin/runwick jobs get 0199c0de-0000-7000-8000-000000000001 --app shop.jobs" in text
     assert "failed" not in text
+    command = command_for_more(facts())
+    assert command == ".venv/bin/runwick jobs get 0199c0de-0000-7000-8000-000000000001 --app shop.jobs"
 
 
 def test_failures_are_not_hidden() -> None:

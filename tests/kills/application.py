@@ -7,7 +7,9 @@ import datetime
 import os
 import time
 
-from runwick import Job, JobContext, Runwick, WorkerOptions
+from runwick import JobContext, Runwick, WorkerOptions
+from tests.kills import jobs
+from tests.kills.jobs import Drill
 
 MARKS = 4
 """Marks of one run: begin, two on the way, end."""
@@ -32,12 +34,7 @@ FAST = WorkerOptions(
 )
 
 rw = Runwick("fire", worker=FAST)
-
-
-@rw.job("fire.drill", max_executions=100, max_crashes=100, retry_delay=(datetime.timedelta(milliseconds=1),) * 2)
-class Drill(Job):
-    number: int
-    milliseconds: float = 4.0
+rw.add_jobs(jobs)
 
 
 @rw.handler

@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import itertools
 import os
 import signal
 import subprocess
@@ -116,7 +117,7 @@ def overlaps(marks: list[Mark]) -> list[str]:
     found = []
     for number, attempts in runs.items():
         spans = sorted((min(times), max(times), attempt) for attempt, times in attempts.items())
-        for (_, ended_ns, earlier), (begun_ns, _, later) in zip(spans, spans[1:], strict=False):
+        for (_, ended_ns, earlier), (begun_ns, _, later) in itertools.pairwise(spans):
             if begun_ns < ended_ns:
                 found.append(f"job {number}: {later} began before {earlier} had ended")
     return found

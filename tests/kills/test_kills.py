@@ -1,6 +1,5 @@
 """Twenty executors and twenty supervisors are killed under load: nothing is lost, nothing overlaps, nothing is left."""
 
-import os
 import random
 import signal
 from collections.abc import Iterator
@@ -10,8 +9,10 @@ import psutil
 import pytest
 
 from runwick import Receipt, Runwick
-from tests.kills.application import FAST, Drill
+from tests.kills import jobs
+from tests.kills.application import FAST
 from tests.kills.fire import Field, completed, executors_of, kill, overlaps, wait_for
+from tests.kills.jobs import Drill
 
 KILLS = 20
 JOBS = 1_200
@@ -30,7 +31,7 @@ def producer(field: Field, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runwick]
     """A producer of the same application on the field's store."""
     monkeypatch.setenv("RUNWICK_STORE", field.environment["RUNWICK_STORE"])
     rw = Runwick("fire", worker=FAST)
-    rw.add_job(Drill)
+    rw.add_jobs(jobs)
     rw.migrate()
     yield rw
     rw.close()
@@ -84,7 +85,7 @@ def test_killed_executors_lose_nothing_and_are_replaced(field: Field, producer: 
 
 def test_killed_supervisors_lose_nothing_and_leave_nothing(field: Field, producer: Runwick) -> None:
     receipts = dispatch(producer, range(JOBS))
-    shared_memory = sorted(os.listdir("/dev/shm"))
+    shared_memory = sorted(Path("/dev/shm").iterdir())
     for count in range(KILLS):
         with field.supervisor() as supervisor:
             seen = len(field.marks())
@@ -96,4 +97,4 @@ def test_killed_supervisors_lose_nothing_and_leave_nothing(field: Field, produce
         assert last.wait(60) == 0
     check(field, producer, receipts)
     wait_for(lambda: field.processes() == [], "every process to be gone")
-    assert sorted(os.listdir("/dev/shm")) == shared_memory
+    assert sorted(Path("/dev/shm").iterdir()) == shared_memory

@@ -84,6 +84,24 @@ def test_a_thread_that_waited_long_enough_leaves_the_line() -> None:
     assert line.acquire(0)
 
 
+def test_ctrl_c_while_waiting_leaves_the_line() -> None:
+    line = Line()
+    assert line.acquire(0)
+
+    def interrupt() -> None:
+        while not line._waiting:
+            pass
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        line.acquire(DEADLINE_S)
+    thread.join()
+    line.release()
+    assert line.acquire(0), "it was passed on to somebody who had left"
+
+
 def test_a_process_whose_own_threads_write_without_a_gap_says_so(path: Path, turnstile: Turnstile) -> None:
     inside, leave = threading.Event(), threading.Event()
 
@@ -117,7 +135,7 @@ def test_who_waits_at_the_door_comes_before_who_comes_again(path: Path, turnstil
             assert child.hear() == "my turn"
 
 
-def test_a_stopped_process_inside_delays_but_never_blocks(path: Path) -> None:
+def test_a_stopped_process_inside_delays_but_never_blocks(path: Path, turnstile: Turnstile) -> None:
     def stay_inside(peer: Peer) -> None:
         mine = turnstiles.take(path)
         with mine.turn(DEADLINE_S):
@@ -130,6 +148,8 @@ def test_a_stopped_process_inside_delays_but_never_blocks(path: Path) -> None:
         os.kill(child.pid, signal.SIGSTOP)
         for number in range(3):
             driver.run(add(f"anyway {number}"))
+        with turnstile.turn(DEADLINE_S) as left_s:
+            assert left_s > DEADLINE_S / 2, "one wait in vain is enough"
         os.kill(child.pid, signal.SIGCONT)
         child.say("leave")
     assert len(driver.run(names())) == 3

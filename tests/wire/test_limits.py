@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from runwick import DispatchValidationError, Job
-from runwick.wire.profile import Codec
+from runwick.wire.errors import ResultRefused
+from runwick.wire.profile import Codec, encode_result
 from tests.wire.records import Anything, Thumbnail, Tree
 
 
@@ -83,3 +84,13 @@ def test_depth_of_free_form_json(levels: int) -> None:
     inner = levels - 1  # the record is the first level
     job = Anything(msgspec.Raw(b"[" * inner + b"]" * inner))
     assert (refusal_of(job) is None) == (levels <= 32)
+
+
+@pytest.mark.parametrize("levels", [200, 800, 1_000, 1_200, 2_000, 10_000])
+def test_depth_beyond_what_the_interpreter_follows(levels: int) -> None:
+    assert str(refusal_of(nested(levels))).startswith("payload_limit_exceeded: Tree $.children")
+    value: list[object] = []
+    for _ in range(levels):
+        value = [value]
+    with pytest.raises(ResultRefused, match="may nest 32 levels"):
+        encode_result(value)

@@ -15,6 +15,7 @@ import contextlib
 import os
 import queue
 import sqlite3
+import sys
 import threading
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -31,6 +32,9 @@ from runwick.stores.sqlite.steps import Step, sql
 from runwick.stores.sqlite.turnstile import turnstiles
 
 T = TypeVar("T")
+
+_NUMBERS_ARE_NAMES: Final = (3, 12) <= sys.version_info < (3, 12, 4)
+"""These releases of Python warn of ``?1`` with a sequence, as if it were a named parameter."""
 
 _drivers: "WeakSet[Driver]" = WeakSet()
 
@@ -213,10 +217,16 @@ class Driver(forks.Forkable):
 
 
 def _execute(connection: sqlite3.Connection, step: Step) -> Any:
-    text = sql(step.statement)
+    text, parameters = sql(step.statement), step.parameters
+    if _NUMBERS_ARE_NAMES and "?1" in text:
+        parameters = [_by_name(values) for values in parameters] if step.many else _by_name(parameters)
     if step.many:
-        return connection.executemany(text, step.parameters).rowcount
-    return connection.execute(text, step.parameters).fetchall()
+        return connection.executemany(text, parameters).rowcount
+    return connection.execute(text, parameters).fetchall()
+
+
+def _by_name(values: Any) -> dict[str, Any]:
+    return {str(number): value for number, value in enumerate(values, 1)}
 
 
 def _roll_back(link: Link, connection: sqlite3.Connection) -> None:

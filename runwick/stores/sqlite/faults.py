@@ -36,20 +36,15 @@ _OUT_OF_REACH: Final = frozenset(
 )
 
 
-def _primary(error: Exception) -> int | None:
-    """SQLite's result code without its extension; None for an error that the driver itself found."""
+def result_code(error: Exception) -> int | None:
+    """SQLite's result code without its extension; None for an error that Python itself found."""
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
 
 
 def is_lock(error: Exception) -> bool:
     """Whether a lock was not free in time."""
-    return _primary(error) in _LOCKED
-
-
-def is_not_a_database(error: Exception) -> bool:
-    """Whether the file is something else."""
-    return _primary(error) == sqlite3.SQLITE_NOTADB
+    return result_code(error) in _LOCKED
 
 
 def before_commit(error: Exception, act: str, path: Path, wait_s: float) -> Exception:
@@ -67,7 +62,7 @@ def before_commit(error: Exception, act: str, path: Path, wait_s: float) -> Exce
 def at_commit(error: Exception, act: str, path: Path, wait_s: float) -> RunwickError:
     """The error to raise instead of `error`, which came up when COMMIT had been issued."""
     refusal = _refusal(error, path, wait_s)
-    if refusal is not None and (is_lock(error) or _primary(error) == sqlite3.SQLITE_FULL):
+    if refusal is not None and (is_lock(error) or result_code(error) == sqlite3.SQLITE_FULL):
         return refusal
     return OutcomeUnknown(
         "outcome_unknown", f"the answer to the commit of {act} was lost ({error}); it may or may not be in {path}"
@@ -75,7 +70,7 @@ def at_commit(error: Exception, act: str, path: Path, wait_s: float) -> RunwickE
 
 
 def _refusal(error: Exception, path: Path, wait_s: float) -> StoreError | None:
-    code = _primary(error)
+    code = result_code(error)
     if is_lock(error):
         return StoreUnavailable(
             "store_unavailable",

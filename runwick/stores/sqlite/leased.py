@@ -15,22 +15,23 @@ _COUNTING_BITS: Final = (1 << 61) - 1
 
 
 class Holding(NamedTuple):
-    """Who holds a live job; the columns of ``held.sql``."""
+    """Who holds a leased job."""
 
-    job: int
-    claim_token: bytes | None
+    claim_token: bytes
     state: str
 
 
 def held(attempts: Iterable[Attempt]) -> Steps[dict[int, Holding]]:
-    """The live rows under these attempts, by job; whether they are still theirs, the claim token says."""
+    """The leases under these attempts, by job; whether they are still theirs, the claim token says."""
     rows = yield Step("held", (json_list(attempt.job for attempt in attempts),))
-    return {row[0]: Holding._make(row) for row in rows}
+    return {job: Holding(claim_token, state) for job, claim_token, state in rows}
 
 
-def leased(interned: Interned, jobs: Sequence[int]) -> Steps[list[Attempt]]:
-    """The attempts under way of these jobs, in their order; large payloads stay where they are."""
-    rows = yield Step("leased", (json_list(jobs), PAYLOAD_INLINE_MAX_BYTES))
+def leased(
+    interned: Interned, jobs: Sequence[int], *, payload_max_bytes: int = PAYLOAD_INLINE_MAX_BYTES
+) -> Steps[list[Attempt]]:
+    """The attempts under way of these jobs, in their order; larger payloads stay where they are."""
+    rows = yield Step("leased", (json_list(jobs), payload_max_bytes))
     by_job = {row[0]: row for row in rows}
     return [attempt_of(interned, by_job[job]) for job in jobs]
 

@@ -214,7 +214,7 @@ def _meaning(error: sqlite3.Error, path: Path, lock_wait_s: float) -> Exception:
             f"another process kept {path} locked for more than {lock_wait_s * 1000:.0f} ms; stop the processes that "
             "use it or wait for the other migrator, then run again",
         )
-    if faults.is_not_a_database(error):
+    if faults.result_code(error) == sqlite3.SQLITE_NOTADB:
         return StoreError("invalid_store", f"{path} is not a SQLite database; nothing was written; name another file")
     meant = faults.before_commit(error, "migrate", path, lock_wait_s)
     if meant is not error:

@@ -129,9 +129,10 @@ def installed_revision(connection: sqlite3.Connection, path: Path) -> int:
     try:
         (revision,) = connection.execute(sql("revision")).fetchone()
     except sqlite3.DatabaseError as error:
-        if faults.is_not_a_database(error):
+        code = faults.result_code(error)
+        if code == sqlite3.SQLITE_NOTADB:
             raise faults.not_installed(path, "it is not a SQLite database") from None
-        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+        if code != sqlite3.SQLITE_ERROR:
             raise
         revision = None  # there is no such table
     if not isinstance(revision, int):

@@ -149,7 +149,7 @@ def costliest(application: str, by: str, limit: int) -> Act[list[CostlyRun]]:
     """
     statement = _COSTLIEST.get(by)
     if statement is None:
-        raise InvalidArgument("invalid_policy", f"runs are ranked by {' or '.join(_COSTLIEST)}, this is {by!r}")
+        raise InvalidArgument("invalid_argument", f"runs are ranked by {' or '.join(_COSTLIEST)}, this is {by!r}")
     return Act("costliest", lambda: _costliest(statement, application, limit), reads_only=True)
 
 

@@ -32,7 +32,7 @@ def _recover(
     if not cancels:
         return 0
     endings = yield from Endings.opened(now_ms)
-    for attempt in (yield from leased(interned, list(cancels))):
+    for attempt in (yield from leased(interned, list(cancels), payload_max_bytes=-1)):
         settlement = decide(Expired(attempt, cancels[attempt.job] is not None))
         endings.abandon((JobState.RUNNING if attempt.begun else JobState.RESERVED).value, settlement)
     yield from endings.write()

@@ -92,21 +92,21 @@ CREATE TABLE hot (
   attempts               INTEGER NOT NULL DEFAULT 0,   -- the number of the generation's last attempt
   executions             INTEGER NOT NULL DEFAULT 0,   -- charged in this generation
   max_executions         INTEGER NOT NULL,
+  ahead                  INTEGER NOT NULL,     -- 1 while it may be handed to a busy executor: two executions are left
   unstarted              INTEGER NOT NULL DEFAULT 0,   -- claims in a row that were abandoned before they began
   crashes                INTEGER NOT NULL DEFAULT 0,   -- attempts of this generation that killed their executor
   code                   TEXT,                 -- why a job that was tried before waits
   cancel_requested_at_ms INTEGER,
   lease_until_ms         INTEGER,
   claim                  INTEGER,              -- who holds it, while it is leased
-  -- Whether it may be handed to a busy executor: only while one execution more than the next is left.
-  ahead                  INTEGER NOT NULL GENERATED ALWAYS AS (max_executions - executions >= 2) VIRTUAL,
   CHECK ((lease_until_ms IS NULL) = (claim IS NULL)),
   CHECK ((lease_until_ms IS NOT NULL) = (state = 'reserved' OR state = 'running'))
 ) STRICT;
 
 -- Waiting jobs in claim order, one run per lane and kind: a kind that a worker cannot decode is stepped over whole,
--- however many of its jobs stand in front. What a claim decides by stands in the index too.
-CREATE INDEX hot_ready ON hot (lane, kind, due_at_ms, job_id, ahead, payload_bytes, expires_at_ms)
+-- however many of its jobs stand in front. What a claim decides by stands in the index too, the empty lease as well:
+-- without it SQLite would look into the table for each entry.
+CREATE INDEX hot_ready ON hot (lane, kind, due_at_ms, job_id, ahead, payload_bytes, expires_at_ms, lease_until_ms)
   WHERE lease_until_ms IS NULL;
 CREATE INDEX hot_lease ON hot (application, lease_until_ms) WHERE lease_until_ms IS NOT NULL;
 CREATE INDEX hot_retrying ON hot (application, due_at_ms) WHERE state = 'retrying';

@@ -3,5 +3,6 @@
 UPDATE hot SET
   state = 'running',
   revision = revision + 1,
-  executions = executions + 1
+  executions = executions + 1,
+  ahead = max_executions - executions - 1 >= 2
 WHERE job = ?1 AND claim = (SELECT id FROM claim WHERE token = ?2) AND lease_until_ms > ?3 AND state = 'reserved';

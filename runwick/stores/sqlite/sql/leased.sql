@@ -1,5 +1,5 @@
 -- What the attempts under way of these jobs are. A payload larger than ?2 stays where it is.
--- takes: jobs (a JSON array), payload_inline_max_bytes
+-- takes: jobs (a JSON array), payload_max_bytes
 -- returns: the columns that leased.attempt_of unpacks, in any order of rows
 SELECT
   hot.job, hot.job_id, claim.first_attempt_id, claim.token, hot.lane, hot.kind, job.policy, hot.state, hot.generation,

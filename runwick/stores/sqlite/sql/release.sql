@@ -5,6 +5,7 @@ UPDATE hot SET
   revision = revision + 1,
   attempts = attempts - 1,
   executions = executions - (state = 'running'),
+  ahead = max_executions - executions + (state = 'running') >= 2,
   claim = NULL,
   lease_until_ms = NULL
 WHERE job IN (SELECT value FROM json_each(?1));

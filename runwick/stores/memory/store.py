@@ -1,0 +1,110 @@
+"""The memory store: every act of the store protocols in one process, gone with it.
+
+Acts run one at a time under a lock, so that what holds for the stores in files holds here too.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from runwick.contracts.ambient import Clock, Ids
+from runwick.contracts.attempts import Attempt, Beat, Claim, ClaimPlan, Expired, Held, Kind, Lane, WorkerPresence
+from runwick.contracts.dispatching import Command, Receipt
+from runwick.contracts.outcomes import Answer, Settlement
+from runwick.contracts.stores import Act, CostlyRun, JobRecord, Outlook
+from runwick.stores.memory import begin, claim, dispatch, lease, read, recover, release, settle
+from runwick.stores.memory.tables import Tables
+
+T = TypeVar("T")
+
+
+class MemoryStore:
+    """A store that lives as long as this object.
+
+    Args:
+        clock: the time by which leases and due times are judged.
+        ids: identities for attempts.
+    """
+
+    def __init__(self, *, clock: Clock, ids: Ids) -> None:
+        self.notes: Final[tuple[str, ...]] = ()
+        self._clock = clock
+        self._ids = ids
+        self._tables = Tables()
+        self._lock = threading.Lock()
+        self._wakes: list[Callable[[], None]] = []
+
+    @property
+    def profile(self) -> str:
+        return dispatch.PROFILE
+
+    @property
+    def description(self) -> str:
+        return "memory (gone when the process ends)"
+
+    def check(self) -> None:
+        """Nothing can be wrong with it."""
+
+    def close(self) -> None:
+        """Nothing to close; what it holds stays until the object goes."""
+
+    def wake_on_work(self, wake: Callable[[], None]) -> Callable[[], None]:
+        self._wakes.append(wake)
+        return lambda: self._wakes.remove(wake) if wake in self._wakes else None
+
+    def run(self, act: Act[T]) -> T:
+        with self._lock:
+            answer = _answer(act)
+            made_due, self._tables.made_due = self._tables.made_due, False
+        if made_due:
+            for wake in tuple(self._wakes):
+                wake()
+        return answer
+
+    async def run_async(self, act: Act[T]) -> T:
+        return self.run(act)
+
+    def dispatch(self, commands: Sequence[Command]) -> Act[list[Receipt]]:
+        return dispatch.dispatch(self._tables, commands, self._clock)
+
+    def claim(self, plan: ClaimPlan) -> Act[Claim]:
+        return claim.claim(self._tables, plan, self._clock, self._ids)
+
+    def begin(self, attempt: Attempt) -> Act[Attempt | None]:
+        return begin.begin(self._tables, attempt, self._clock)
+
+    def release(self, attempts: Sequence[Attempt]) -> Act[list[Answer]]:
+        return release.release(self._tables, attempts)
+
+    def settle(self, settlements: Sequence[Settlement]) -> Act[list[Answer]]:
+        return settle.settle(self._tables, settlements, self._clock)
+
+    def renew(
+        self, presence: WorkerPresence, held: Sequence[Held], lease_ms: int, recovery_interval_ms: int
+    ) -> Act[Beat]:
+        return lease.renew(self._tables, presence, held, lease_ms, recovery_interval_ms, self._clock)
+
+    def recover(self, application: str, decide: Callable[[Expired], Settlement], limit: int) -> Act[int]:
+        return recover.recover(self._tables, application, decide, limit, self._clock)
+
+    def depart(self, presence: WorkerPresence) -> Act[None]:
+        return lease.depart(self._tables, presence)
+
+    def job(self, application: str, job_id: bytes) -> Act[JobRecord | None]:
+        return read.job(self._tables, application, job_id)
+
+    def outlook(self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind]) -> Act[Outlook]:
+        return read.outlook(self._tables, application, lanes, kinds, self._clock)
+
+    def costliest(self, application: str, by: str, limit: int) -> Act[list[CostlyRun]]:
+        return read.costliest(self._tables, application, by, limit)
+
+
+def _answer(act: Act[T]) -> T:
+    steps = act.steps()
+    try:
+        next(steps)
+    except StopIteration as end:
+        answer: T = end.value
+        return answer
+    raise AssertionError(f"act {act.name} of another store was run on the memory store")

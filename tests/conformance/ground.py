@@ -1,0 +1,164 @@
+"""A store on a clock that the test moves, and the commands, plans and outcomes that the suite speaks in."""
+
+import functools
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from runwick.config.options import SqliteOptions
+from runwick.contracts.attempts import Attempt, Claim, ClaimPlan, Expired, Held, Kind, Lane, WorkerPresence
+from runwick.contracts.dispatching import Command
+from runwick.contracts.outcomes import Answer, Outcome, OutcomeKind, Settlement
+from runwick.contracts.policies import JobPolicy
+from runwick.contracts.states import JobState, Priority
+from runwick.contracts.stores import Act, JobRecord, Store
+from runwick.runtime.ambient import SystemIds
+from runwick.stores.memory.store import MemoryStore
+from runwick.stores.sqlite.migrate import migrate
+from runwick.stores.sqlite.store import SqliteStore
+from tests.ambient import FakeClock
+
+T = TypeVar("T")
+
+APPLICATION = "shop"
+BUILD = Kind("reports.build", 1)
+SEND = Kind("mails.send", 1)
+KINDS = frozenset({BUILD, SEND})
+HIGH, MEDIUM, LOW = (Lane("reports", priority) for priority in (Priority.HIGH, Priority.MEDIUM, Priority.LOW))
+LEASE_MS = 60_000
+LONE = JobPolicy(max_executions=1)
+"""The policy of a job that may never run ahead."""
+LARGE = b'"' + b"x" * (64 * 1024) + b'"'
+"""A payload that a claim does not carry."""
+SUCCESS = Outcome(OutcomeKind.SUCCEEDED)
+FAILURE = Outcome(OutcomeKind.FAILED, code="handler_failed")
+
+
+class Bench:
+    """One store and short ways to its acts."""
+
+    def __init__(self, name: str, store: Store, clock: FakeClock) -> None:
+        self.name = name
+        self.store = store
+        self.clock = clock
+        self.ids = SystemIds()
+        self.worker = self.ids.ordered()
+
+    def run(self, act: Act[T]) -> T:
+        return self.store.run(act)
+
+    def command(self, **changes: Any) -> Command:
+        values: dict[str, Any] = {
+            "operation_id": self.ids.ordered(),
+            "job_id": self.ids.ordered(),
+            "application": APPLICATION,
+            "kind": BUILD,
+            "lane": MEDIUM,
+            "policy": JobPolicy(),
+            "payload": b"{}",
+        }
+        return Command(**{**values, **changes})
+
+    def dispatch(self, count: int = 1, **changes: Any) -> list[bytes]:
+        """Create jobs alike; answers their ids."""
+        commands = [self.command(**changes) for _ in range(count)]
+        return [receipt.job for receipt in self.run(self.store.dispatch(commands))]
+
+    def plan(self, **changes: Any) -> ClaimPlan:
+        values: dict[str, Any] = {
+            "application": APPLICATION,
+            "worker": self.worker,
+            "claim_token": self.ids.secret(),
+            "lanes": (HIGH, MEDIUM, LOW),
+            "kinds": KINDS,
+            "free": 100,
+            "ahead": 0,
+            "payload_bytes": 4 << 20,
+            "lease_ms": LEASE_MS,
+        }
+        return ClaimPlan(**{**values, **changes})
+
+    def claim(self, **changes: Any) -> Claim:
+        return self.run(self.store.claim(self.plan(**changes)))
+
+    def claimed(self, **changes: Any) -> Attempt:
+        """Dispatch one job and claim it."""
+        (job_id,) = self.dispatch(**changes)
+        (attempt,) = self.claim().attempts
+        assert attempt.job_id == job_id
+        return attempt
+
+    def settle(self, attempt: Attempt, outcome: Outcome, state: JobState, **changes: Any) -> Answer:
+        (answer,) = self.run(self.store.settle([Settlement(attempt, outcome, state, **changes)]))
+        return answer
+
+    def succeed(self, attempt: Attempt) -> Answer:
+        return self.settle(attempt, SUCCESS, JobState.SUCCEEDED)
+
+    def retry(self, attempt: Attempt, delay_ms: int | None = None, outcome: Outcome = FAILURE) -> Answer:
+        return self.settle(attempt, outcome, JobState.RETRYING, code="handler_failed", delay_ms=delay_ms)
+
+    def release(self, *attempts: Attempt) -> list[Answer]:
+        return self.run(self.store.release(attempts))
+
+    def job(self, job_id: bytes, application: str = APPLICATION) -> JobRecord:
+        record = self.run(self.store.job(application, job_id))
+        assert record is not None
+        return record
+
+    def presence(self, application: str = APPLICATION) -> WorkerPresence:
+        return WorkerPresence(
+            worker=self.worker, application=application, host="worker-1", process=7, queues=["reports"], executors=2
+        )
+
+    def recover(self, state: JobState = JobState.RETRYING, limit: int = 100, **changes: Any) -> list[Expired]:
+        """Close expired attempts, all in the same way; answers what the policy was shown."""
+        shown = []
+
+        def decide(expired: Expired) -> Settlement:
+            shown.append(expired)
+            return Settlement(expired.attempt, Outcome(OutcomeKind.ABANDONED, code="lease_lost"), state, **changes)
+
+        assert self.run(self.store.recover(APPLICATION, decide, limit)) == len(shown)
+        return shown
+
+
+def held(*attempts: Attempt) -> list[Held]:
+    return [Held(attempt.job, attempt.claim_token) for attempt in attempts]
+
+
+def ids_of(attempts: Sequence[Attempt]) -> list[bytes]:
+    return [attempt.job_id for attempt in attempts]
+
+
+def unlike(attempt: Attempt, **changes: Any) -> Attempt:
+    """The same attempt, but for some fields."""
+    return msgspec.structs.replace(attempt, **changes)
+
+
+def memory_bench() -> Bench:
+    clock = FakeClock()
+    return Bench("memory", MemoryStore(clock=clock, ids=SystemIds()), clock)
+
+
+def sqlite_bench(folder: Path) -> Bench:
+    """A store in a file of its own; `Bench.store` is to be closed."""
+    clock = FakeClock()
+    path = Path(shutil.copy(_installed(), folder / "jobs.db"))
+    return Bench("sqlite", SqliteStore(path, options=SqliteOptions(), clock=clock, ids=SystemIds()), clock)
+
+
+@functools.cache
+def _installed_folder() -> tempfile.TemporaryDirectory[str]:
+    folder = tempfile.TemporaryDirectory(prefix="runwick-conformance-")
+    migrate(Path(folder.name) / "jobs.db", FakeClock(), SystemIds())
+    return folder
+
+
+def _installed() -> Path:
+    """A migrated file to copy: migrating anew for each test would take longer than the tests."""
+    return Path(_installed_folder().name) / "jobs.db"

@@ -1,0 +1,171 @@
+"""What only the SQLite store can show: how its statements find their rows, and the order of its append-only tables."""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runwick.contracts.outcomes import Outcome, OutcomeKind, Settlement
+from runwick.contracts.states import JobState
+from runwick.stores.sqlite.lease import PRESENCE_KEPT_MS
+from runwick.stores.sqlite.revision import migrations
+from runwick.stores.sqlite.steps import sql
+from runwick.stores.sqlite.store import SqliteStore
+from tests.conformance.ground import FAILURE, LEASE_MS, SUCCESS, Bench, held, sqlite_bench
+
+BY_KEY = {
+    "begin_charge": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "begin_read": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "claim_known": "SEARCH claim USING COVERING INDEX sqlite_autoindex_claim_1",
+    "claim_ready": "SEARCH hot USING COVERING INDEX hot_ready (lane=? AND kind=? AND (due_at_ms,job_id)>(?,?)",
+    "claim_survey": "SEARCH hot USING COVERING INDEX hot_ready (lane=? AND kind>?)",
+    "claim_take": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "dispatch_hot": "SEARCH job USING INTEGER PRIMARY KEY",
+    "dispatched": "SEARCH job USING INDEX sqlite_autoindex_job_1",
+    "end_attempt": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "end_generation": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "end_hot": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "expired": "SEARCH hot USING INDEX hot_lease (application=? AND lease_until_ms>? AND lease_until_ms<?)",
+    "held": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "job": "SEARCH job USING INDEX sqlite_autoindex_job_1",
+    "job_attempts": "SEARCH attempt USING INDEX sqlite_autoindex_attempt_1",
+    "job_result": "SEARCH attempt USING COVERING INDEX sqlite_autoindex_attempt_1",
+    "lease_renew": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "lease_valid": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "leased": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "outlook_waiting": "SEARCH hot USING COVERING INDEX hot_ready (lane=? AND kind=? AND due_at_ms<?)",
+    "release": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "wait_retry": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "wait_unstarted": "SEARCH hot USING INTEGER PRIMARY KEY",
+}
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Iterator[Bench]:
+    bench = sqlite_bench(tmp_path)
+    yield bench
+    bench.store.close()
+
+
+def rows(bench: Bench, statement: str, *parameters: object) -> list[tuple[object, ...]]:
+    assert isinstance(bench.store, SqliteStore)
+    connection = sqlite3.connect(bench.store.path)
+    try:
+        with connection:
+            return connection.execute(statement, parameters).fetchall()
+    finally:
+        connection.close()
+
+
+def plan(statement: str) -> list[str]:
+    connection = sqlite3.connect(":memory:")
+    try:
+        for migration in migrations():
+            connection.executescript(migration.text)
+        text = sql(statement)
+        code = re.sub(r"--.*", "", text)
+        numbered = max((int(number) for number in re.findall(r"\?(\d+)", code)), default=0)
+        unnumbered = len(re.findall(r"\?(?!\d)", code))
+        found = connection.execute(f"EXPLAIN QUERY PLAN {text}", [None] * (numbered + unnumbered))
+        return [row[3] for row in found]
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("statement", BY_KEY)
+def test_no_act_searches_through_a_table_or_sorts(statement: str) -> None:
+    steps = plan(statement)
+    assert any(step.startswith(BY_KEY[statement]) for step in steps), steps
+    tables = {"application", "attempt", "claim", "closing", "detail", "hot", "job", "kind", "lane", "policy", "worker"}
+    scanned = {step.split()[1] for step in steps if step.startswith("SCAN")}
+    assert not scanned & tables, steps
+    assert not any("TEMP B-TREE" in step for step in steps), steps
+
+
+def test_the_next_position_is_read_from_the_ends_of_the_tables() -> None:
+    assert sum(step.startswith("SEARCH") for step in plan("next_position")) == 3
+
+
+def test_positions_number_all_append_only_rows_in_the_order_of_their_commits(sqlite: Bench) -> None:
+    highest = 0
+
+    def fresh() -> list[tuple[object, ...]]:
+        nonlocal highest
+        found = rows(
+            sqlite,
+            "SELECT position, 'job', id FROM job UNION ALL SELECT position, 'attempt', job FROM attempt "
+            "UNION ALL SELECT position, 'closing', job FROM closing ORDER BY position",
+        )
+        assert len({position for position, *_ in found}) == len(found)
+        new = [row[1:] for row in found if isinstance(row[0], int) and row[0] > highest]
+        highest = max(position for position, *_ in found if isinstance(position, int))
+        return new
+
+    job_ids = sqlite.dispatch(2)
+    assert fresh() == [("job", job_ids[0]), ("job", job_ids[1])]
+    first, second = sqlite.claim().attempts
+    assert fresh() == []
+    batch = [
+        Settlement(first, SUCCESS, JobState.SUCCEEDED),
+        Settlement(second, FAILURE, JobState.RETRYING, delay_ms=0),
+    ]
+    sqlite.run(sqlite.store.settle(batch))
+    assert fresh() == [("attempt", first.job), ("attempt", second.job), ("closing", first.job)]
+    sqlite.dispatch()
+    assert [table for table, _ in fresh()] == ["job"]
+    sqlite.claim(free=1)
+    sqlite.clock.advance_ms(LEASE_MS)
+    sqlite.recover(JobState.FAILED, code="executions_exhausted")
+    assert fresh() == [("attempt", second.job), ("closing", second.job)]
+
+
+def test_positions_do_not_return_below_the_floor(sqlite: Bench) -> None:
+    sqlite.dispatch()
+    rows(sqlite, "UPDATE store SET position_floor = 500")
+    sqlite.dispatch()
+    assert rows(sqlite, "SELECT max(position) FROM job") == [(501,)]
+
+
+def test_a_job_in_a_scope_of_nothing_else_leaves_the_hot_table_when_it_ends(sqlite: Bench) -> None:
+    sqlite.succeed(sqlite.claimed())
+    assert rows(sqlite, "SELECT count(*) FROM hot") == [(0,)]
+    assert rows(sqlite, "SELECT count(*), max(revision) FROM closing") == [(1, 3)]
+
+
+def test_costs_stand_in_columns_of_their_own(sqlite: Bench) -> None:
+    from tests.conformance.test_settle import USAGE
+
+    sqlite.settle(sqlite.claimed(), Outcome(OutcomeKind.SUCCEEDED, usage=USAGE), JobState.SUCCEEDED)
+    assert rows(sqlite, "SELECT wall_us, cpu_us, rss_peak_bytes, usage ->> 6 FROM attempt") == [
+        (1_200, 1_000, 1 << 33, 12)
+    ]
+
+
+def test_a_worker_is_seen_says_good_bye_and_is_forgotten_after_a_day(sqlite: Bench) -> None:
+    def beat() -> None:
+        sqlite.run(sqlite.store.renew(sqlite.presence(), held(), LEASE_MS, 1_000))
+
+    seen = "SELECT host, process, queues, executors, seen_at_ms, departed_at_ms FROM worker"
+    beat()
+    now_ms = sqlite.clock.now_ms()
+    assert rows(sqlite, seen) == [("worker-1", 7, '["reports"]', 2, now_ms, None)]
+    sqlite.run(sqlite.store.depart(sqlite.presence()))
+    assert rows(sqlite, seen) == [("worker-1", 7, '["reports"]', 2, now_ms, now_ms)]
+    sqlite.worker = sqlite.ids.ordered()
+    sqlite.clock.advance_ms(PRESENCE_KEPT_MS)
+    beat()
+    assert len(rows(sqlite, seen)) == 2
+    sqlite.clock.advance_ms(1_000)
+    beat()
+    assert rows(sqlite, seen) == [("worker-1", 7, '["reports"]', 2, sqlite.clock.now_ms(), None)]
+
+
+def test_a_cancel_that_was_asked_for_reaches_the_recovery(sqlite: Bench) -> None:
+    attempt = sqlite.claimed()
+    rows(sqlite, "UPDATE hot SET cancel_requested_at_ms = 5 WHERE job = ?", attempt.job)
+    sqlite.clock.advance_ms(LEASE_MS)
+    (expired,) = sqlite.recover(JobState.CANCELLED, code="lease_lost")
+    assert expired.cancel_requested
+    assert sqlite.job(attempt.job_id).state is JobState.CANCELLED

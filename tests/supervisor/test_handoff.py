@@ -1,0 +1,260 @@
+"""Both ends of the hand-off in one process: what is put is taken once, what is wrong is refused."""
+
+import os
+from collections.abc import Callable, Iterator
+
+import msgspec
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from runwick.contracts.outcomes import RESULT_MAX_BYTES, ErrorDetail, Outcome, OutcomeKind
+from runwick.contracts.usage import Usage
+from runwick_supervisor.handoff import (
+    Descriptors,
+    ExecutorEnd,
+    HandOffViolation,
+    ParentEnd,
+    RecordKind,
+    encode_outcome,
+)
+from runwick_supervisor.memory import BEGUN_SEQUENCE_WORD, RETURN_RING
+
+DONE = Outcome(OutcomeKind.SUCCEEDED, usage=Usage(wall_us=5))
+
+
+class Ends:
+    """The two ends of one hand-off, as if they were in two processes."""
+
+    def __init__(self) -> None:
+        self.parent = ParentEnd()
+        self.executor = ExecutorEnd(Descriptors(*map(os.dup, self.parent.descriptors)))
+
+    def put(self, payload: bytes, run: bytes = b"run") -> bool:
+        """Put and announce one."""
+        if not self.parent.put(RecordKind.RUN, run, payload):
+            return False
+        self.parent.announce()
+        return True
+
+    def take(self) -> tuple[bytes, bytes]:
+        """Take one that is there; answers copies of run and payload."""
+        assert self.executor.wait(0)
+        _, run, payload = self.executor.take(1, lambda: None)
+        return bytes(run), bytes(payload)
+
+    def collected(self) -> list[Outcome]:
+        return [outcome for _, outcome in self.parent.collect()]
+
+    def close(self) -> None:
+        self.parent.close()
+        self.executor._memory.close()
+        for doorbell in (self.executor._work, self.executor._completions, self.executor._room):
+            doorbell.close()
+
+
+@pytest.fixture
+def ends() -> Iterator[Ends]:
+    made = Ends()
+    yield made
+    made.close()
+
+
+class HandOff(RuleBasedStateMachine):
+    """The hand-off beside a plain list: each record is taken by the executor or taken back, never both, in order."""
+
+    SIZES = st.sampled_from([0, 1, 100, 5_000, 200_000, 1_048_576])
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ends = Ends()
+        self.untaken: list[bytes] = []
+        self.taken: list[bytes] = []
+        self.answered: list[bytes] = []
+        self.answered_bytes = 0
+        self.number = 0
+
+    @rule(size_bytes=SIZES)
+    def put(self, size_bytes: int) -> None:
+        self.number += 1
+        payload = self.number.to_bytes(8) + bytes(size_bytes)
+        if self.ends.put(payload):
+            self.untaken.append(payload)
+        else:
+            assert sum(map(len, self.untaken + self.taken)) > 1_000_000
+
+    @precondition(lambda self: self.untaken)
+    @rule()
+    def take(self) -> None:
+        _, payload = self.ends.take()
+        assert payload == self.untaken.pop(0)
+        self.ends.executor.begun()
+        self.taken.append(payload)
+
+    @rule()
+    def take_back(self) -> None:
+        assert self.ends.parent.take_back() == bool(self.untaken)
+        if self.untaken:
+            self.untaken.pop()
+
+    @precondition(lambda self: self.taken and self.answered_bytes <= 1_048_576)
+    @rule(size_bytes=SIZES)
+    def finish(self, size_bytes: int) -> None:
+        # The executor answers what it took last, and takes nothing before it has.
+        result = self.taken[0][:8] + bytes(max(0, size_bytes - 8))
+        self.ends.executor._sequence -= len(self.taken) - 1
+        self.ends.executor.finish(encode_outcome(Outcome(OutcomeKind.SUCCEEDED, result=result)))
+        self.ends.executor._sequence += len(self.taken) - 1
+        self.taken.pop(0)
+        self.answered.append(result)
+        self.answered_bytes += size_bytes
+
+    @rule()
+    def collect(self) -> None:
+        assert [outcome.result for outcome in self.ends.collected()] == self.answered
+        self.answered.clear()
+        self.answered_bytes = 0
+
+    def teardown(self) -> None:
+        self.ends.close()
+
+
+HandOff.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestHandOff = HandOff.TestCase
+
+
+def test_a_result_that_finds_no_room_waits_until_the_parent_has_read(ends: Ends) -> None:
+    large = encode_outcome(Outcome(OutcomeKind.SUCCEEDED, result=bytes(RESULT_MAX_BYTES)))
+    for _ in range(4):
+        ends.put(b"")
+    for _ in range(3):
+        ends.take()
+        ends.executor.finish(large)
+    ends.take()
+    polls: list[int] = []
+
+    class ReadsMeanwhile:
+        def poll(self, milliseconds: int) -> None:
+            polls.append(milliseconds)
+            assert len(ends.collected()) == 3
+
+    ends.executor._room_poll = ReadsMeanwhile()  # type: ignore[assignment]
+    ends.executor.finish(large)
+    assert len(polls) == 1
+    assert [outcome.result for outcome in ends.collected()] == [bytes(RESULT_MAX_BYTES)]
+
+
+def test_what_an_executor_had_taken_is_told_by_the_counts_that_are_left(ends: Ends) -> None:
+    for _ in range(5):
+        ends.put(b"")
+    ends.take()
+    ends.executor.finish(encode_outcome(DONE))
+    ends.take()
+    assert len(ends.collected()) == 1
+    taken, begun_at_ns = ends.parent.remains()
+    assert (taken, begun_at_ns) == (1, None), "taken, and not marked as begun"
+
+
+def test_a_begun_mark_says_when(ends: Ends) -> None:
+    ends.put(b"")
+    ends.take()
+    ends.executor.begun()
+    taken, begun_at_ns = ends.parent.remains()
+    assert taken == 1
+    assert begun_at_ns is not None
+    assert begun_at_ns > 0
+
+
+def test_an_executor_that_waits_has_taken_nothing(ends: Ends) -> None:
+    ends.put(b"")
+    assert ends.parent.remains() == (0, None)
+
+
+@pytest.mark.parametrize("forged", [1, 50])
+def test_counts_that_cannot_be_right_make_everything_count_as_taken(ends: Ends, forged: int) -> None:
+    for _ in range(3):
+        ends.put(b"")
+    ends.take()
+    ends.executor.begun()
+    ends.executor._work.ring(forged)
+    # One too many looks like nothing taken; then the mark on the first says otherwise.
+    assert ends.parent.remains().taken == (1 if forged == 1 else 3)
+
+
+def finish_with(encoded: bytes) -> Callable[[Ends], None]:
+    return lambda ends: ends.executor.finish(encoded)
+
+
+def overwrite(word: int, value: int) -> Callable[[Ends], None]:
+    """Finish properly, then change one word of the return ring: its first slot, or a word of the record there."""
+
+    def act(ends: Ends) -> None:
+        ends.executor.finish(encode_outcome(DONE))
+        ends.executor._memory.words[word] = value
+
+    return act
+
+
+_RECORD_WORD = RETURN_RING.start // 8
+
+
+@pytest.mark.parametrize(
+    ("act", "complaint"),
+    [
+        (lambda ends: ends.executor._completions.ring(2), "it announced 2 outcomes, 1 were open"),
+        (overwrite(RETURN_RING.first_slot, RETURN_RING.end), "outcome 1 is said to lie at"),
+        (overwrite(RETURN_RING.first_slot, 0), "outcome 1 is said to lie at 0"),
+        (overwrite(RETURN_RING.first_slot, RETURN_RING.start + 4), "outcome 1 is said to lie at"),
+        (overwrite(_RECORD_WORD, 2), "outcome 1 was expected, 2 came"),
+        (overwrite(_RECORD_WORD + 2, 2**40), "outcome 1 is said to have 1099511627776 bytes"),
+        (overwrite(_RECORD_WORD + 2, 0), "an outcome cannot be read"),
+        (finish_with(b"\xff\x00"), "an outcome cannot be read"),
+        (finish_with(msgspec.msgpack.encode({"kind": "succeeded"})), "an outcome cannot be read"),
+        (finish_with(msgspec.msgpack.encode(["failed", None, ["x", b"\xff\xfe"]])), "an outcome cannot be read"),
+        (finish_with(encode_outcome(Outcome(OutcomeKind.ABANDONED))), "only recovery"),
+        (
+            finish_with(encode_outcome(Outcome(OutcomeKind.SUCCEEDED, result=bytes(RESULT_MAX_BYTES + 1)))),
+            "an outcome cannot be read",
+        ),
+        (
+            finish_with(encode_outcome(Outcome(OutcomeKind.SUCCEEDED, begun_at_ms=2**60))),
+            "an outcome cannot be read",
+        ),
+        (
+            finish_with(encode_outcome(Outcome(OutcomeKind.SUCCEEDED, usage=Usage(faults_minor=-1)))),
+            "an outcome cannot be read",
+        ),
+    ],
+)
+def test_what_cannot_be_right_is_refused(ends: Ends, act: Callable[[Ends], None], complaint: str) -> None:
+    ends.put(b"")
+    ends.take()
+    act(ends)
+    with pytest.raises(HandOffViolation, match=complaint):
+        ends.collected()
+
+
+def test_what_came_before_a_violation_stands(ends: Ends) -> None:
+    for _ in range(2):
+        ends.put(b"")
+        ends.take()
+        ends.executor.finish(encode_outcome(Outcome(OutcomeKind.FAILED, "x", ErrorDetail("x", "y"))))
+    ends.executor._memory.words[RETURN_RING.first_slot + 1] = 1
+    collecting = ends.parent.collect()
+    assert next(collecting)[1].kind is OutcomeKind.FAILED
+    with pytest.raises(HandOffViolation):
+        next(collecting)
+
+
+def test_a_counter_that_somebody_filled_is_a_violation(ends: Ends) -> None:
+    ends.executor._work.ring(2**64 - 2)
+    with pytest.raises(HandOffViolation, match="filled"):
+        ends.put(b"")
+
+
+def test_a_mark_that_means_nothing_is_no_begin(ends: Ends) -> None:
+    ends.put(b"")
+    ends.take()
+    ends.executor._memory.words[BEGUN_SEQUENCE_WORD] = 2**64 - 1
+    assert ends.parent.remains() == (1, None)
