@@ -11,11 +11,12 @@ The declarations are checked and frozen at first use, with everything that is wr
 at first use as well, and again by itself in a forked child, so that one object serves before and after a fork.
 """
 
+import contextlib
 import datetime
 import os
 import sys
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -248,6 +249,18 @@ class Runwick(Declaring):
         """Close what the store holds open; the next use opens it again."""
         if (store := self._opened.get("store")) is not None:
             store.close()
+
+    @contextlib.contextmanager
+    def store_replaced(self, store: Store) -> Iterator[None]:
+        """Use this store instead of the application's own for the length of the block. For tests."""
+        own = self._opened.get("store")
+        self._opened["store"] = store
+        try:
+            yield
+        finally:
+            del self._opened["store"]
+            if own is not None:
+                self._opened["store"] = own
 
     def _opening_problems(self) -> list[Problem]:
         """What stands in the way of opening the store."""

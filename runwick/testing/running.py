@@ -45,20 +45,21 @@ class Running:
     async def until_idle_async(self) -> Tally:
         """`until_idle` for a test that is itself async."""
         catalog = self._rw.catalog
+        pool = catalog.pools[0]
         bus = Bus()
-        backend = InlineBackend(catalog, concurrency=1, clock=self._clock, record_usage=False)
+        backend = InlineBackend(catalog, concurrency=pool.concurrency, clock=self._clock, record_usage=False)
         worker = Worker(
             self._store,
             backend,
             application=catalog.application,
-            lanes=lanes_of(sorted(catalog.queues)),
+            lanes=lanes_of(sorted(pool.queues or catalog.queues)),
             kinds=frozenset(catalog.handlers),
             options=self._rw.worker_options,
             clock=self._clock,
             dice=self._rw.dice,
             ids=SystemIds(),
             bus=bus,
-            executors=1,
+            executors=pool.concurrency,
         )
         await worker.run(until=nothing_due)
         return worker.tally

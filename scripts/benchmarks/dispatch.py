@@ -22,7 +22,8 @@ JOBS = 5_000
 BACKLOG = 80
 """Jobs that lie before the worker, for each single dispatch of the first part."""
 BACKLOG_PER_S = 100_000
-"""The measurement under load takes a second for so many of them: more than a worker on two cores takes away."""
+"""The measurement under load takes a second for so many of them, and at least one: more than a worker on two cores
+takes away."""
 PAUSE_S = (0.001, 0.005)
 GOAL_P99_MS = 20
 
@@ -90,7 +91,7 @@ def _seconds(send: Callable[[Any], object], values: Sequence[Any]) -> float:
 
 def _under_load(assignment: Assignment, jobs: int) -> tuple[list[float], float, str]:
     """Durations of single dispatches while a supervisor has a backlog, its rate meanwhile, and the durability."""
-    backlog = BACKLOG * jobs
+    backlog = max(BACKLOG * jobs, BACKLOG_PER_S)
     assignment.say(f"dispatch: next to a worker with {backlog:,} jobs before it")
     taken_ms: list[float] = []
     with fresh_ground(assignment.folder) as ground:

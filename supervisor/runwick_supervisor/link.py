@@ -5,6 +5,7 @@
            ─ Fork + four descriptors ──▶           a double fork
            ◀────── Born + pidfd | NotBorn ─        announced before the executor becomes the parent's child
            ─ Guard + pidfd ──────▶                 an executor of an earlier zygote, to be killed with the parent
+           ─ Gone ───────────────▶                 an executor that is dead, and whose group is killed
            ─ end of file ────────▶                 kill every executor's process group, end
 
 A store's URL crosses here and nowhere else. A message longer than one packet is cut into several; descriptors travel
@@ -26,6 +27,7 @@ from runwick.declarations.pools import Pool
 _PACKET_BYTES: Final = 32 * 1024
 _MESSAGE_MAX_BYTES: Final = 64 * 1024 * 1024
 _DESCRIPTORS_MAX: Final = 8
+_ANCILLARY_BYTES: Final = socket.CMSG_SPACE(_DESCRIPTORS_MAX * 4)
 _MORE: Final = b"+"
 _LAST: Final = b"."
 
@@ -90,7 +92,13 @@ class Guard(msgspec.Struct, frozen=True, tag=True):
     pid: int
 
 
-Message = Boot | Manifest | Refused | Fork | Born | NotBorn | Guard
+class Gone(msgspec.Struct, frozen=True, tag=True):
+    """This executor is dead and its group is killed: its number may be somebody else's from now on."""
+
+    pid: int
+
+
+Message = Boot | Manifest | Refused | Fork | Born | NotBorn | Guard | Gone
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final[msgspec.msgpack.Decoder[Message]] = msgspec.msgpack.Decoder(Message)
@@ -154,14 +162,16 @@ class Link:
     def _receive_piece(self) -> bool:
         """Take one packet; answers whether it was the last of its message."""
         try:
-            packet, descriptors, flags, _ = socket.recv_fds(
-                self._socket, _PACKET_BYTES + 1, _DESCRIPTORS_MAX, socket.MSG_CMSG_CLOEXEC
+            # Not socket.recv_fds, which does not pass the flag on: what handlers execute must inherit none of these.
+            packet, ancillary, flags, _ = self._socket.recvmsg(
+                _PACKET_BYTES + 1, _ANCILLARY_BYTES, socket.MSG_CMSG_CLOEXEC
             )
         except BlockingIOError:
             raise
         except OSError as error:
             raise LinkBroken(f"nothing can be received: {error.strerror}") from None
-        self._received += descriptors
+        for _, _, data in ancillary:
+            self._received += memoryview(data).cast("i")
         if not packet:
             raise LinkBroken("the other end is gone")
         if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC) or sum(map(len, self._pieces)) > _MESSAGE_MAX_BYTES:

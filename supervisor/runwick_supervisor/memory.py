@@ -30,7 +30,7 @@ _CONTROL_BYTES: Final = 4096
 _RING_BYTES: Final = 4 * 1024 * 1024
 """Room for a record of the largest payload or result beside others. Pages are taken only when they are touched."""
 _NEAR_BYTES: Final = 128 * 1024
-"""Beyond this a writer goes back to the start as soon as there is room: small records stay in the cache."""
+"""A writer that has left this part of its ring goes back once the part is free: small records stay in the cache."""
 
 BEGUN_SEQUENCE_WORD: Final = 0
 BEGUN_TIME_WORD: Final = 1
@@ -120,9 +120,11 @@ class RingWriter:
             return None
         if tail <= oldest:
             return tail if tail + size_bytes <= oldest else None
-        if start + size_bytes <= oldest and (tail > self._near or tail + size_bytes > end):
+        if tail > self._near and start + size_bytes <= self._near <= oldest:
             return start
-        return tail if tail + size_bytes <= end else None
+        if tail + size_bytes <= end:
+            return tail
+        return start if start + size_bytes <= oldest else None
 
     def release_oldest(self) -> None:
         """The oldest record has been answered."""

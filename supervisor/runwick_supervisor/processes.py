@@ -135,6 +135,8 @@ class Process(NamedTuple):
     """One row of the process table."""
 
     pid: int
+    is_zombie: bool
+    """It is dead and waits for its parent to take its status."""
     parent: int
     session: int
 
@@ -149,5 +151,5 @@ def process_table() -> Iterator[Process]:
         except OSError:
             continue
         # The name stands in brackets and may hold anything, brackets too: state, parent, group, session follow it.
-        _, parent, _, session = text[text.rindex(b")") + 2 :].split(maxsplit=4)[:4]
-        yield Process(int(entry.name), int(parent), int(session))
+        state, parent, _, session = text[text.rindex(b")") + 2 :].split(maxsplit=4)[:4]
+        yield Process(int(entry.name), state == b"Z", int(parent), int(session))

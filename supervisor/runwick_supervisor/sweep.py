@@ -69,7 +69,7 @@ def kill_sessions(leaders: Collection[int], *, within_s: float) -> None:
     while True:
         found = False
         for process in process_table():
-            if process.session in leaders:
+            if process.session in leaders and not process.is_zombie:
                 try:
                     os.kill(process.pid, signal.SIGKILL)
                     found = True

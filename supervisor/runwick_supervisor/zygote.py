@@ -14,7 +14,6 @@ opens a store, and outlives a killed parent only for the moment it takes to kill
 
 import gc
 import os
-import select
 import socket
 import sys
 import threading
@@ -29,7 +28,20 @@ from runwick.declarations.catalog import Catalog
 from runwick_supervisor import processes
 from runwick_supervisor.child import Origin, flush_streams, live
 from runwick_supervisor.handoff import Descriptors
-from runwick_supervisor.link import Boot, Born, Fork, Guard, Link, LinkBroken, Manifest, NotBorn, Refused, storable
+from runwick_supervisor.link import (
+    Boot,
+    Born,
+    Fork,
+    Gone,
+    Guard,
+    Link,
+    LinkBroken,
+    Manifest,
+    Message,
+    NotBorn,
+    Refused,
+    storable,
+)
 from runwick_supervisor.sweep import kill_sessions
 
 _TRACEBACK_LINES: Final = 12
@@ -120,30 +132,25 @@ class Nursery:
         self._link = link
         self._catalog = catalog
         self._parent = parent
-        self._poll = select.poll()
-        self._poll.register(link.fileno(), select.POLLIN)
         self._living: dict[int, int] = {}
-        """pidfd to pid, of every living executor, those of earlier zygotes included."""
+        """pid to pidfd of every executor that the parent has not buried, those of earlier zygotes included. Their own
+        death tells nothing: they may have died with the parent, and then their groups are still to be killed."""
 
     def serve(self) -> None:
         """Do what the parent says until it is gone; then let nothing outlive it."""
         try:
             while True:
-                ready = [descriptor for descriptor, _ in self._poll.poll()]
-                if self._link.fileno() in ready:
-                    # First of all: executors that died with the parent must still be known when their turn comes.
-                    self._obey()
-                for pidfd in ready:
-                    self._forget(pidfd)
+                self._obey(*self._link.receive())
         except LinkBroken:
             self._kill_all()
 
-    def _obey(self) -> None:
-        message, received = self._link.receive()
+    def _obey(self, message: Message, received: list[int]) -> None:
         if isinstance(message, Fork) and len(received) == len(Descriptors._fields):
             self._bear(message, Descriptors(*received))
         elif isinstance(message, Guard) and len(received) == 1:
-            self._guard(received[0], message.pid)
+            self._living[message.pid] = received[0]
+        elif isinstance(message, Gone) and message.pid in self._living:
+            os.close(self._living.pop(message.pid))
         else:
             raise LinkBroken(f"{type(message).__name__} with {len(received)} descriptors makes no sense here")
 
@@ -177,7 +184,7 @@ class Nursery:
         except OSError as error:
             self._link.send(NotBorn(executor, f"the zygote cannot watch it: {error.strerror}"))
             return
-        self._guard(pidfd, pid)
+        self._living[pid] = pidfd
         self._link.send(Born(executor, pid), [pidfd])
 
     def _be_middle(self, request: Fork, descriptors: Descriptors, theirs: socket.socket) -> NoReturn:
@@ -189,7 +196,7 @@ class Nursery:
                 descriptors=descriptors,
                 parent=self._parent,
                 middle=os.getpid(),
-                inherited=(self._link.fileno(), theirs.fileno(), *self._living),
+                inherited=(self._link.fileno(), theirs.fileno(), *self._living.values()),
                 record_usage=request.record_usage,
             )
             pid = fork()
@@ -200,20 +207,11 @@ class Nursery:
         finally:
             processes.leave(0)
 
-    def _guard(self, pidfd: int, pid: int) -> None:
-        self._living[pidfd] = pid
-        self._poll.register(pidfd, select.POLLIN)
-
-    def _forget(self, pidfd: int) -> None:
-        if self._living.pop(pidfd, None) is not None:
-            self._poll.unregister(pidfd)
-            os.close(pidfd)
-
     def _kill_all(self) -> None:
         """The parent is dead: kill the executors, their process groups and whatever else is in their sessions."""
-        for pidfd in self._living:
+        for pidfd in self._living.values():
             processes.kill(pidfd)
-        kill_sessions(set(self._living.values()), within_s=_KILL_WITHIN_S)
+        kill_sessions(self._living.keys(), within_s=_KILL_WITHIN_S)
 
 
 def fork() -> int:

@@ -21,7 +21,7 @@ from runwick.contracts.errors import ConfigurationError, Problem
 from runwick_supervisor import processes
 from runwick_supervisor.events import EventKind, ExecutorEvent, ignore
 from runwick_supervisor.handoff import Descriptors
-from runwick_supervisor.link import Boot, Born, Fork, Guard, Link, LinkBroken, Manifest, Message, NotBorn, Refused
+from runwick_supervisor.link import Boot, Born, Fork, Gone, Guard, Link, LinkBroken, Manifest, Message, NotBorn, Refused
 from runwick_supervisor.sweep import kill_group, sweep
 
 BOOT_TIMEOUT_S: Final = 60.0
@@ -171,13 +171,20 @@ class Zygote:
         """Nobody wants this one any more: the sweep takes it."""
         if birth.exception() is None:
             pid, pidfd = birth.result()
+            kill_group(pid)
             self.forget(pid)
             os.close(pidfd)
 
     def forget(self, pid: int) -> None:
-        """This executor is gone; call it before its pidfd is closed."""
+        """This executor is dead and its group is killed; call it before its pidfd is closed."""
         self._guarded.pop(pid, None)
         self._spared.discard(pid)
+        if self._running is not None:
+            try:
+                self._running.link.send(Gone(pid))
+            except LinkBroken:
+                # It would kill whoever has that number next.
+                self._running.kill()
 
     async def sweep(self) -> None:
         """Kill what dead executors left behind; returns when nothing of it is left."""

@@ -16,6 +16,7 @@ from runwick.contracts.outcomes import Answer, Outcome, OutcomeKind, Settlement
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import JobState, Priority
 from runwick.contracts.stores import Act, JobRecord, Store
+from runwick.contracts.usage import Usage
 from runwick.runtime.ambient import SystemIds
 from runwick.stores.memory.store import MemoryStore
 from runwick.stores.sqlite.migrate import migrate
@@ -36,6 +37,15 @@ LARGE = b'"' + b"x" * (64 * 1024) + b'"'
 """A payload that a claim does not carry."""
 SUCCESS = Outcome(OutcomeKind.SUCCEEDED)
 FAILURE = Outcome(OutcomeKind.FAILED, code="handler_failed")
+USAGE = Usage(
+    wall_us=1_200,
+    cpu_user_us=700,
+    cpu_system_us=300,
+    cpu_children_us=0,
+    rss_peak_bytes=1 << 33,
+    rss_end_bytes=1 << 20,
+    faults_minor=12,
+)
 
 
 class Bench:

@@ -1,6 +1,8 @@
 """The SQLite store does what the memory store does, whatever comes in whatever order."""
 
+import contextlib
 import shutil
+import sqlite3
 import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -79,6 +81,11 @@ class TwoStores(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.sqlite.store.close()
+        with contextlib.closing(sqlite3.connect(self.folder / "jobs.db")) as connection:
+            (wrong,) = connection.execute(
+                "SELECT count(*) FROM hot WHERE ahead <> (max_executions - executions >= 2)"
+            ).fetchone()
+        assert wrong == 0
         shutil.rmtree(self.folder)
 
     def both(self, act: Any) -> tuple[Any, Any]:

@@ -7,17 +7,7 @@ from runwick.contracts.errors import SettlementRejected
 from runwick.contracts.outcomes import Answer, ErrorDetail, Outcome, OutcomeKind, Settlement
 from runwick.contracts.states import JobState
 from runwick.contracts.usage import Usage
-from tests.conformance.ground import FAILURE, LARGE, LEASE_MS, SUCCESS, Bench, unlike
-
-USAGE = Usage(
-    wall_us=1_200,
-    cpu_user_us=700,
-    cpu_system_us=300,
-    cpu_children_us=0,
-    rss_peak_bytes=1 << 33,
-    rss_end_bytes=1 << 20,
-    faults_minor=12,
-)
+from tests.conformance.ground import FAILURE, LARGE, LEASE_MS, SUCCESS, USAGE, Bench, unlike
 
 
 def test_a_success_ends_the_job_and_keeps_what_it_cost(bench: Bench) -> None:

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from runwick.contracts.outcomes import Outcome, OutcomeKind, Settlement
-from runwick.contracts.states import JobState
+from runwick.config.options import SqliteOptions
+from runwick.contracts.attempts import Kind, Lane
+from runwick.contracts.outcomes import Answer, Outcome, OutcomeKind, Settlement
+from runwick.contracts.policies import JobPolicy
+from runwick.contracts.states import JobState, Priority
 from runwick.stores.sqlite.lease import PRESENCE_KEPT_MS
 from runwick.stores.sqlite.revision import migrations
 from runwick.stores.sqlite.steps import sql
 from runwick.stores.sqlite.store import SqliteStore
-from tests.conformance.ground import FAILURE, LEASE_MS, SUCCESS, Bench, held, sqlite_bench
+from tests.conformance.ground import FAILURE, LEASE_MS, SUCCESS, USAGE, Bench, held, sqlite_bench
 
 BY_KEY = {
     "begin_charge": "SEARCH hot USING INTEGER PRIMARY KEY",
@@ -84,6 +87,14 @@ def test_no_act_searches_through_a_table_or_sorts(statement: str) -> None:
     assert not any("TEMP B-TREE" in step for step in steps), steps
 
 
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [("claimed_before", "hot_lease"), ("outlook_leased", "hot_lease"), ("outlook_retrying", "hot_retrying")],
+)
+def test_what_reads_many_rows_reads_no_others(statement: str, index: str) -> None:
+    assert any(step.startswith(f"SEARCH hot USING INDEX {index} ") for step in plan(statement))
+
+
 def test_the_next_position_is_read_from_the_ends_of_the_tables() -> None:
     assert sum(step.startswith("SEARCH") for step in plan("next_position")) == 3
 
@@ -128,15 +139,28 @@ def test_positions_do_not_return_below_the_floor(sqlite: Bench) -> None:
     assert rows(sqlite, "SELECT max(position) FROM job") == [(501,)]
 
 
-def test_a_job_in_a_scope_of_nothing_else_leaves_the_hot_table_when_it_ends(sqlite: Bench) -> None:
+def test_two_processes_learn_each_others_names(sqlite: Bench) -> None:
+    assert isinstance(sqlite.store, SqliteStore)
+    beside = SqliteStore(sqlite.store.path, options=SqliteOptions(), clock=sqlite.clock, ids=sqlite.ids)
+    other = Bench("sqlite", beside, sqlite.clock)
+    try:
+        for here, there, name in ((sqlite, other, "first"), (other, sqlite, "second"), (sqlite, other, "third")):
+            kind, lane, policy = Kind(name, 1), Lane(name, Priority.HIGH), JobPolicy(max_crashes=len(name))
+            (job_id,) = here.dispatch(kind=kind, lane=lane, policy=policy)
+            (attempt,) = there.claim(lanes=[lane], kinds=frozenset({kind})).attempts
+            assert (attempt.job_id, attempt.kind, attempt.lane, attempt.policy) == (job_id, kind, lane, policy)
+            assert here.succeed(attempt) is Answer.DONE
+    finally:
+        beside.close()
+
+
+def test_a_job_leaves_the_hot_table_when_it_ends(sqlite: Bench) -> None:
     sqlite.succeed(sqlite.claimed())
     assert rows(sqlite, "SELECT count(*) FROM hot") == [(0,)]
     assert rows(sqlite, "SELECT count(*), max(revision) FROM closing") == [(1, 3)]
 
 
 def test_costs_stand_in_columns_of_their_own(sqlite: Bench) -> None:
-    from tests.conformance.test_settle import USAGE
-
     sqlite.settle(sqlite.claimed(), Outcome(OutcomeKind.SUCCEEDED, usage=USAGE), JobState.SUCCEEDED)
     assert rows(sqlite, "SELECT wall_us, cpu_us, rss_peak_bytes, usage ->> 6 FROM attempt") == [
         (1_200, 1_000, 1 << 33, 12)

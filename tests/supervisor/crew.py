@@ -100,9 +100,7 @@ async def crew(executors: int = 2, target: str = DEEDS, app_dir: Path = ROOT) ->
     its = Crew()
     try:
         await its.zygote.boot(target, app_dir)
-        its.backend = ExecutorBackend(
-            its.zygote, "main", executors, SystemClock(), True, on_event=its.events.append
-        )
+        its.backend = ExecutorBackend(its.zygote, "main", executors, SystemClock(), True, on_event=its.events.append)
         await its.backend.start(its)
         try:
             yield its

@@ -18,8 +18,10 @@ async def replaced(its: Crew, *pids: int) -> None:
     """Wait until every place is taken again, by somebody ready who is none of these."""
     places = len(its.backend._numbers)
     await until(
-        lambda: len(its.executors) == places
-        and all(executor.pid not in pids and executor.is_ready for executor in its.executors),
+        lambda: (
+            len(its.executors) == places
+            and all(executor.pid not in pids and executor.is_ready for executor in its.executors)
+        ),
         f"replacements for {pids}",
     )
 
@@ -102,7 +104,7 @@ def test_a_status_that_somebody_else_took_is_unknown(tmp_path: Path) -> None:
             (number,) = its.hand_over(Hold(str(tmp_path / "started"), str(tmp_path / "never")))
             await until((tmp_path / "started").exists, "the run")
             os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+            await until(lambda: os.waitpid(pid, os.WNOHANG)[0], "its status")
             await until(lambda: number in its.outcomes, "the crash")
             assert crashed(its.outcomes[number][0]) == ErrorDetail("unknown", "ended in an unknown way")
             await replaced(its, pid)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
 from runwick_supervisor.memory import MEMORY_BYTES, RECORDS_MAX, WORK_RING, Ring, RingReader, RingWriter, SharedMemory
 
 RING = Ring(first_slot=0, start=RECORDS_MAX * 8, end=RECORDS_MAX * 8 + 1024)

@@ -147,7 +147,7 @@ CREATE TABLE closing (
   UNIQUE (job, generation)
 ) STRICT;
 
--- Most jobs succeed: a list of those reads the table from its end.
+-- Most jobs succeed: a list of those reads the table from its end. A list of others repeats this condition.
 CREATE INDEX closing_unsuccessful ON closing (application, state, position) WHERE state <> 'succeeded';
 
 -- What an attempt left behind that is heavy or private, it may be deleted before its attempt.

@@ -1,0 +1,102 @@
+"""`runwick.testing.running`: the real worker inside a test."""
+
+import asyncio
+import datetime
+import warnings
+
+import pytest
+
+from runwick import Job, JobContext, PermanentJobFailure, Runwick
+from runwick.testing import running
+
+
+class Greet(Job):
+    name: str
+
+
+def application() -> tuple[Runwick, list[str]]:
+    rw = Runwick("greetings", store="sqlite:///never-opened.db")
+    rw.job("greetings.greet", max_executions=2)(Greet)
+    seen: list[str] = []
+
+    @rw.handler
+    def greet(job: Greet, ctx: JobContext) -> str:
+        seen.append(f"{job.name} {ctx.execution_number}")
+        if job.name == "nobody":
+            raise PermanentJobFailure("nobody_there", "there is nobody to greet")
+        if job.name == "shy" and ctx.execution_number == 1:
+            raise ValueError("not yet")
+        if job.name == "chain":
+            rw.dispatch(Greet("link"))
+        return f"Hello, {job.name}!"
+
+    return rw, seen
+
+
+def test_what_is_due_runs_until_nothing_is() -> None:
+    rw, seen = application()
+    with running(rw) as run:
+        receipt = rw.dispatch(Greet("chain"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            tally = run.until_idle()
+        assert seen == ["chain 1", "link 1"]
+        assert tally.succeeded == 2
+        assert rw.get(receipt).state == "succeeded"
+        assert rw.get(receipt).result(str) == "Hello, chain!"
+
+
+def test_a_retry_comes_due_when_the_test_moves_the_time() -> None:
+    rw, seen = application()
+    with running(rw) as run:
+        receipt = rw.dispatch(Greet("shy"))
+        run.until_idle()
+        assert rw.get(receipt).state == "retrying"
+        run.advance(datetime.timedelta(seconds=5))
+        run.until_idle()
+        assert (seen, rw.get(receipt).state) == (["shy 1", "shy 2"], "succeeded")
+
+
+def test_failures_are_outcomes_and_not_errors_of_the_test() -> None:
+    rw, _ = application()
+    with running(rw) as run:
+        receipt = rw.dispatch(Greet("nobody"))
+        tally = run.until_idle()
+        assert (tally.failed, rw.get(receipt).code) == (1, "nobody_there")
+
+
+def test_delayed_jobs_wait_for_the_tests_time() -> None:
+    rw, seen = application()
+    with running(rw) as run:
+        rw.dispatch(Greet("later"), not_before=datetime.timedelta(hours=3))
+        run.until_idle()
+        assert seen == []
+        run.advance(datetime.timedelta(hours=3))
+        run.until_idle()
+        assert seen == ["later 1"]
+
+
+def test_an_async_test_awaits_it() -> None:
+    rw, seen = application()
+
+    async def scenario() -> None:
+        with running(rw) as run:
+            await rw.dispatch_async(Greet("async"))
+            await run.until_idle_async()
+
+    asyncio.run(scenario())
+    assert seen == ["async 1"]
+
+
+def test_the_applications_own_store_is_its_own_again_afterwards() -> None:
+    rw, _ = application()
+    with running(rw):
+        rw.dispatch(Greet("inside"))
+    with pytest.raises(Exception, match="store_not_installed"):
+        rw.dispatch(Greet("outside"))
+
+
+def test_time_does_not_go_back() -> None:
+    rw, _ = application()
+    with running(rw) as run, pytest.raises(ValueError, match="forward"):
+        run.advance(datetime.timedelta(seconds=-1))

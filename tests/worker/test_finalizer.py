@@ -1,0 +1,142 @@
+import asyncio
+
+from runwick.contracts.errors import SettlementRejected, StoreUnavailable
+from runwick.contracts.outcomes import Outcome, OutcomeKind
+from runwick.telemetry import events
+from tests.worker.ground import Ground
+
+FAILED = Outcome(OutcomeKind.FAILED, "handler_failed")
+
+
+def running(ground: Ground, count: int, **policy: int) -> list[object]:
+    receipts = ground.dispatch(count, **policy)
+    asyncio.run(ground.claimer.run_once())
+    assert len(ground.backend.held) == count
+    return list(receipts)
+
+
+def test_a_batch_of_different_ends_is_one_call() -> None:
+    ground = Ground(free=3)
+    receipts = running(ground, 3)
+    first, second, third = ground.backend.held
+    ground.backend.end(first)
+    ground.backend.end(second, FAILED)
+    ground.backend.end(third, Outcome(OutcomeKind.FAILED_PERMANENTLY, "order_not_found"))
+    asyncio.run(ground.finalizer.run_once())
+    assert ground.store.calls.count("settle") == 1
+    assert ground.states(receipts) == ["succeeded", "retrying", "failed"]  # type: ignore[arg-type]
+    assert len(ground.registry) == 0
+    assert (ground.tally.succeeded, ground.tally.retried, ground.tally.failed) == (1, 1, 1)
+
+
+def test_a_completion_waits_for_company_only_while_another_is_expected_soon() -> None:
+    ground = Ground(free=2)
+    running(ground, 2)
+    first, _ = ground.backend.held
+    ground.backend.expected_ms = 5.0
+    ground.backend.end(first)
+    pause_s = asyncio.run(ground.finalizer.run_once())
+    assert (pause_s is not None and 0 < pause_s <= 0.02, ground.store.calls) == (True, ["claim"])
+    ground.clock.advance_ms(21)
+    asyncio.run(ground.finalizer.run_once())
+    assert ground.store.calls == ["claim", "settle"]
+
+
+def test_a_completion_does_not_wait_for_a_long_run() -> None:
+    ground = Ground(free=2)
+    running(ground, 2)
+    ground.backend.expected_ms = 500.0
+    ground.backend.end(ground.backend.held[0])
+    asyncio.run(ground.finalizer.run_once())
+    assert ground.store.calls == ["claim", "settle"]
+
+
+def test_a_write_that_fails_is_repeated_with_its_decision_until_it_lands() -> None:
+    ground = Ground()
+    (receipt,) = running(ground, 1)
+    ground.store.faults["settle"] = [StoreUnavailable("store_unavailable", "busy")] * 4
+    ground.backend.end(ground.backend.held[0], FAILED)
+    pauses = []
+    for _ in range(4):
+        ground.dice.thrown = 0.5
+        pauses.append(asyncio.run(ground.finalizer.run_once()))
+        assert asyncio.run(ground.finalizer.run_once()) == pauses[-1], "nothing shortens the pause"
+        ground.clock.advance_ms(31_000)
+    assert pauses == [1.0, 2.0, 4.0, 8.0]
+    assert len(ground.registry) == 1, "the ticket is held until the write has landed"
+    ground.dice.thrown = 0.999
+    asyncio.run(ground.finalizer.run_once())
+    record = ground.job(receipt)  # type: ignore[arg-type]
+    assert record.state == "retrying"
+    assert record.due_at_ms == ground.clock.now_ms() + 3_750, "the delay drawn when the outcome came, not a new one"
+    delayed = [event for event in ground.said if isinstance(event, events.SettlementDelayed)]
+    assert [event.tries for event in delayed] == [1, 2, 3, 4]
+    assert [event.overdue for event in delayed] == [False, True, True, True]
+
+
+def test_one_refused_result_does_not_hold_up_the_others() -> None:
+    ground = Ground(free=5)
+    receipts = running(ground, 5)
+    culprit = ground.backend.held[3]
+    settle = ground.store.settle
+
+    def picky(settlements: object) -> object:
+        batch = list(settlements)  # type: ignore[call-overload]
+        if any(s.attempt.job == culprit.job and s.code != "settlement_rejected" for s in batch):
+            raise SettlementRejected("settlement_rejected", "one of these cannot be stored")
+        return settle(batch)
+
+    ground.store.settle = picky  # type: ignore[method-assign, assignment]
+    for attempt in list(ground.backend.held):
+        ground.backend.end(attempt)
+    asyncio.run(ground.finalizer.run_once())
+    states = ground.states(receipts)  # type: ignore[arg-type]
+    assert states == ["succeeded", "succeeded", "succeeded", "failed", "succeeded"]
+    assert ground.job(receipts[3]).code == "settlement_rejected"  # type: ignore[arg-type]
+
+
+def test_a_result_after_the_lease_had_gone_changes_nothing() -> None:
+    ground = Ground(free=1)
+    (receipt,) = running(ground, 1)
+    (attempt,) = ground.backend.held
+    ground.clock.advance_ms(61_000)
+    ground.recovery.due()
+    asyncio.run(ground.recovery.run_once())
+    ground.backend.end(attempt)
+    asyncio.run(ground.finalizer.run_once())
+    record = ground.job(receipt)  # type: ignore[arg-type]
+    assert (record.state, [a.outcome for a in record.attempts]) == ("retrying", ["abandoned"])
+    assert [type(event) for event in ground.said] == [events.Recovered, events.LeaseLost]
+
+
+def test_nothing_is_written_for_a_lease_that_was_lost_here() -> None:
+    ground = Ground(free=1)
+    (receipt,) = running(ground, 1)
+    (attempt,) = ground.backend.held
+    ground.clock.advance_ms(51_000)
+    ground.store.faults["renew"] = [StoreUnavailable("store_unavailable", "away")]
+    asyncio.run(_ignore_failure(ground))
+    assert ground.backend.stopped_runs == [attempt]
+    ground.backend.end(attempt)
+    asyncio.run(ground.finalizer.run_once())
+    assert "settle" not in ground.store.calls
+    assert ground.job(receipt).state == "running"  # type: ignore[arg-type]
+
+
+async def _ignore_failure(ground: Ground) -> None:
+    try:
+        await ground.heartbeat.run_once()
+    except StoreUnavailable:
+        return
+    raise AssertionError("the renewal should have failed")
+
+
+def test_releases_take_the_charge_back() -> None:
+    ground = Ground(free=2)
+    receipts = running(ground, 2)
+    ground.finalizer.release(ground.backend.take_back())
+    asyncio.run(ground.finalizer.run_once())
+    for receipt in receipts:
+        record = ground.job(receipt)  # type: ignore[arg-type]
+        assert (record.state, record.executions, record.attempts) == ("pending", 0, [])
+    assert len(ground.registry) == 0
