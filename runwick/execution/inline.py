@@ -129,7 +129,7 @@ class InlineBackend:
 
 @contextlib.contextmanager
 def _outside_the_loop() -> Iterator[None]:
-    """Let a plain handler see no running loop, as on an executor: its blocking calls and its `asyncio.run` are right."""
+    """Let a plain handler see no running loop, as on an executor, where its `asyncio.run` is right."""
     loop = asyncio.get_running_loop()
     asyncio._set_running_loop(None)
     try:

@@ -95,6 +95,7 @@ def join_parent(origin: Origin) -> None:
 def work(end: ExecutorEnd, invoker: Invoker, title: "Title") -> None:
     """Take and answer records until one says stop."""
     ready = encode_outcome(Outcome(OutcomeKind.SUCCEEDED))
+    own = os.getpid()
     while True:
         kind, encoded_run, payload = end.take(_IDLE_MS, title.idle)
         if kind == RecordKind.STOP:
@@ -104,7 +105,11 @@ def work(end: ExecutorEnd, invoker: Invoker, title: "Title") -> None:
             continue
         run = Run.decode(encoded_run)
         title.running(run.name)
-        end.finish(encode_outcome(invoker.invoke_blocking(run, payload)))
+        outcome = invoker.invoke_blocking(run, payload)
+        if os.getpid() != own:
+            # The handler forked, and this is its child coming back: it must not answer and take work beside its parent.
+            processes.leave(0)
+        end.finish(encode_outcome(outcome))
 
 
 class Title:
@@ -122,9 +127,10 @@ class Title:
             processes.set_title(f"{self._idle}: {name}")
 
     def idle(self) -> None:
-        """Nothing has run for a while."""
+        """Nothing has run for a while; let what was printed out meanwhile."""
         self._shown = ""
         processes.set_title(self._idle)
+        flush_streams()
 
 
 def flush_streams() -> None:

@@ -21,7 +21,7 @@ from runwick_supervisor.zygote_handle import BirthFailed, Zygote
 
 READY_WITHIN_S: Final = 30.0
 """How long an executor may take from its birth until it waits for work."""
-STOP_WITHIN_S: Final = 5.0
+STOP_WITHIN_S: Final = 10.0
 """How long an executor that holds nothing may take to end; then it is killed."""
 
 _DEATHS: Final = 5

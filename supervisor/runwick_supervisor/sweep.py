@@ -29,38 +29,42 @@ def kill_group(leader: int) -> None:
         return
 
 
-def kill_orphans(spared: Container[int]) -> bool:
-    """Kill and reap adopted children that are not `spared`; answers whether any was found. May take milliseconds."""
+def find_orphans(spared: Container[int]) -> list[int]:
+    """Adopted children that are not `spared`. Reads the whole process table: some microseconds for each process."""
     own, session = os.getpid(), os.getsid(0)
-    found = False
-    for process in process_table():
-        if process.parent != own or process.session == session or process.pid in spared:
-            continue
-        try:
-            # A child that is not reaped keeps its number, so this can hit nobody else.
-            os.kill(process.pid, signal.SIGKILL)
-            found = True
-            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG)
-        except (ProcessLookupError, ChildProcessError, PermissionError):
-            # Gone already, or of another user by now: then it can be neither killed nor waited out.
-            continue
-    return found
+    return [
+        process.pid
+        for process in process_table()
+        if process.parent == own and process.session != session and process.pid not in spared
+    ]
+
+
+def kill_child(pid: int) -> bool:
+    """SIGKILL a child and take its status if it is dead already; False when there is no such child to be killed."""
+    try:
+        # A child that nobody has waited for keeps its number; what is no child of this process any more is a stranger.
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        os.kill(pid, signal.SIGKILL)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG)
+    except (ProcessLookupError, ChildProcessError, PermissionError):
+        return False
+    return True
 
 
 async def sweep(spared: Container[int], turn: asyncio.Lock) -> None:
     """Kill orphans until none is left; the children of a killed one arrive in the next round.
 
-    Each round holds `turn`: who holds it too may add a child and name it in `spared` without being misunderstood.
+    It kills while it holds `turn`. Whoever brings children into this process holds it too, from before they arrive
+    until they are named in `spared`: so a child that was found before it was named is not misunderstood.
     """
     pause_s = _PAUSE_FIRST_S
-    while await _one_round(spared, turn):
+    while orphans := await asyncio.to_thread(find_orphans, spared):
+        async with turn:
+            killed = [pid for pid in orphans if pid not in spared and kill_child(pid)]
+        if not killed:
+            return
         await asyncio.sleep(pause_s)
         pause_s = min(2 * pause_s, _PAUSE_MAX_S)
-
-
-async def _one_round(spared: Container[int], turn: asyncio.Lock) -> bool:
-    async with turn:
-        return await asyncio.to_thread(kill_orphans, spared)
 
 
 def kill_sessions(leaders: Collection[int], *, within_s: float) -> None:

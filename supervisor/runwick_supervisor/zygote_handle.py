@@ -5,14 +5,11 @@
               └── an import that fails or takes too long: ConfigurationError at boot, tried again later
 
 The parent never forks itself: it executes a fresh interpreter and talks to it over a `Link`. One thing is said at a
-time, and a sweep never runs while a birth is under way, so that it cannot meet an executor that was not announced.
+time, and a sweep kills nothing while a birth is under way, so that it cannot hit an executor before it is announced.
 """
 
 import asyncio
-import contextlib
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -21,17 +18,15 @@ from runwick.contracts.errors import ConfigurationError, Problem
 from runwick_supervisor import processes
 from runwick_supervisor.events import EventKind, ExecutorEvent, ignore
 from runwick_supervisor.handoff import Descriptors
-from runwick_supervisor.link import Boot, Born, Fork, Gone, Guard, Link, LinkBroken, Manifest, Message, NotBorn, Refused
-from runwick_supervisor.sweep import kill_group, sweep
+from runwick_supervisor.link import Boot, Born, Fork, Gone, Guard, LinkBroken, Manifest, NotBorn, Refused
+from runwick_supervisor.sweep import sweep
+from runwick_supervisor.zygote_process import ZygoteProcess
 
 BOOT_TIMEOUT_S: Final = 60.0
 _FORK_TIMEOUT_S: Final = 10.0
 _END_TIMEOUT_S: Final = 5.0
 _RETRY_FIRST_S: Final = 0.5
 _RETRY_MAX_S: Final = 10.0
-
-_SINGLE_THREADED: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-"""Set to 1 unless set: numerical libraries must start no threads before a fork, nor one per core in each executor."""
 
 
 class BirthFailed(Exception):
@@ -45,54 +40,6 @@ class Birth(NamedTuple):
     pidfd: int
 
 
-class _Running:
-    """One executed zygote."""
-
-    def __init__(self) -> None:
-        self.link, theirs = Link.pair()
-        with theirs, contextlib.ExitStack() as unless_executed:
-            unless_executed.callback(self.link.close)
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "runwick_supervisor.zygote", str(theirs.fileno()), str(os.getpid())],
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-                env={**dict.fromkeys(_SINGLE_THREADED, "1"), **os.environ},
-            )
-            unless_executed.pop_all()
-        self.pidfd = os.pidfd_open(self.process.pid)
-
-    async def receive(self, timeout_s: float) -> tuple[Message, list[int]]:
-        """Its next message.
-
-        Raises:
-            TimeoutError: none came in time.
-            LinkBroken: it is dead, or sends what is no message.
-        """
-        async with asyncio.timeout(timeout_s):
-            while True:
-                await processes.readable(self.link.fileno())
-                try:
-                    return self.link.receive()
-                except BlockingIOError:
-                    continue
-
-    def kill(self) -> None:
-        """Kill it and what its import started."""
-        kill_group(self.process.pid)
-
-    async def gone(self) -> processes.Ending:
-        """Wait for its death and take its status."""
-        await processes.readable(self.pidfd)
-        status = self.process.wait()
-        return processes.Ending(signal=-status) if status < 0 else processes.Ending(status=status)
-
-    def close(self) -> None:
-        """Let go of a dead one."""
-        self.link.close()
-        os.close(self.pidfd)
-
-
 class Zygote:
     """The process that imported the application and makes executors. One serves all pools of a worker."""
 
@@ -102,7 +49,7 @@ class Zygote:
         self.on_failed_boot: list[Callable[[str], None]] = []
         """Called with the reason each time it could not be replaced."""
         self._on_event = on_event
-        self._running: _Running | None = None
+        self._running: ZygoteProcess | None = None
         self._available = asyncio.Event()
         self._turn = asyncio.Lock()
         self._keeper: asyncio.Task[None] | None = None
@@ -168,10 +115,10 @@ class Zygote:
             raise BirthFailed(f"the zygote answered with {type(answer).__name__}")
 
     def _abandon(self, birth: asyncio.Future[Birth]) -> None:
-        """Nobody wants this one any more: the sweep takes it."""
+        """Nobody wants this one any more: it is killed before it is given a word, and the sweep takes its status."""
         if birth.exception() is None:
             pid, pidfd = birth.result()
-            kill_group(pid)
+            processes.kill(pidfd)
             self.forget(pid)
             os.close(pidfd)
 
@@ -199,9 +146,11 @@ class Zygote:
         self._available.clear()
         if running is not None:
             await self._end(running)
+        # Now that no middle process is left, whatever was born too late has arrived here.
+        await self.sweep()
 
     async def _execute(self) -> Manifest:
-        running = _Running()
+        running = ZygoteProcess()
         self._spared.add(running.process.pid)
         try:
             running.link.send(self._boot)
@@ -268,14 +217,14 @@ class Zygote:
         for pid, pidfd in self._guarded.items():
             self._running.link.send(Guard(pid), [pidfd])
 
-    async def _discard(self, running: _Running) -> processes.Ending:
+    async def _discard(self, running: ZygoteProcess) -> processes.Ending:
         running.kill()
         ending = await running.gone()
         self._spared.discard(running.process.pid)
         running.close()
         return ending
 
-    async def _end(self, running: _Running) -> None:
+    async def _end(self, running: ZygoteProcess) -> None:
         running.link.close()
         try:
             async with asyncio.timeout(_END_TIMEOUT_S):

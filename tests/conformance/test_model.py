@@ -83,7 +83,7 @@ class TwoStores(RuleBasedStateMachine):
         self.sqlite.store.close()
         with contextlib.closing(sqlite3.connect(self.folder / "jobs.db")) as connection:
             (wrong,) = connection.execute(
-                "SELECT count(*) FROM hot WHERE ahead <> (max_executions - executions >= 2)"
+                "SELECT count(*) FROM runwick_hot WHERE ahead <> (max_executions - executions >= 2)"
             ).fetchone()
         assert wrong == 0
         shutil.rmtree(self.folder)

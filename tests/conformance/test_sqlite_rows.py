@@ -72,7 +72,8 @@ def plan(statement: str) -> list[str]:
         numbered = max((int(number) for number in re.findall(r"\?(\d+)", code)), default=0)
         unnumbered = len(re.findall(r"\?(?!\d)", code))
         found = connection.execute(f"EXPLAIN QUERY PLAN {text}", [None] * (numbered + unnumbered))
-        return [row[3] for row in found]
+        # A step names the alias where there is one; the prefix is not of interest here.
+        return [row[3].replace("runwick_", "") for row in found]
     finally:
         connection.close()
 
@@ -106,8 +107,9 @@ def test_positions_number_all_append_only_rows_in_the_order_of_their_commits(sql
         nonlocal highest
         found = rows(
             sqlite,
-            "SELECT position, 'job', id FROM job UNION ALL SELECT position, 'attempt', job FROM attempt "
-            "UNION ALL SELECT position, 'closing', job FROM closing ORDER BY position",
+            "SELECT position, 'job', id FROM runwick_job "
+            "UNION ALL SELECT position, 'attempt', job FROM runwick_attempt "
+            "UNION ALL SELECT position, 'closing', job FROM runwick_closing ORDER BY position",
         )
         assert len({position for position, *_ in found}) == len(found)
         new = [row[1:] for row in found if isinstance(row[0], int) and row[0] > highest]
@@ -134,9 +136,9 @@ def test_positions_number_all_append_only_rows_in_the_order_of_their_commits(sql
 
 def test_positions_do_not_return_below_the_floor(sqlite: Bench) -> None:
     sqlite.dispatch()
-    rows(sqlite, "UPDATE store SET position_floor = 500")
+    rows(sqlite, "UPDATE runwick_store SET position_floor = 500")
     sqlite.dispatch()
-    assert rows(sqlite, "SELECT max(position) FROM job") == [(501,)]
+    assert rows(sqlite, "SELECT max(position) FROM runwick_job") == [(501,)]
 
 
 def test_two_processes_learn_each_others_names(sqlite: Bench) -> None:
@@ -156,13 +158,13 @@ def test_two_processes_learn_each_others_names(sqlite: Bench) -> None:
 
 def test_a_job_leaves_the_hot_table_when_it_ends(sqlite: Bench) -> None:
     sqlite.succeed(sqlite.claimed())
-    assert rows(sqlite, "SELECT count(*) FROM hot") == [(0,)]
-    assert rows(sqlite, "SELECT count(*), max(revision) FROM closing") == [(1, 3)]
+    assert rows(sqlite, "SELECT count(*) FROM runwick_hot") == [(0,)]
+    assert rows(sqlite, "SELECT count(*), max(revision) FROM runwick_closing") == [(1, 3)]
 
 
 def test_costs_stand_in_columns_of_their_own(sqlite: Bench) -> None:
     sqlite.settle(sqlite.claimed(), Outcome(OutcomeKind.SUCCEEDED, usage=USAGE), JobState.SUCCEEDED)
-    assert rows(sqlite, "SELECT wall_us, cpu_us, rss_peak_bytes, usage ->> 6 FROM attempt") == [
+    assert rows(sqlite, "SELECT wall_us, cpu_us, rss_peak_bytes, usage ->> 6 FROM runwick_attempt") == [
         (1_200, 1_000, 1 << 33, 12)
     ]
 
@@ -171,7 +173,7 @@ def test_a_worker_is_seen_says_good_bye_and_is_forgotten_after_a_day(sqlite: Ben
     def beat() -> None:
         sqlite.run(sqlite.store.renew(sqlite.presence(), held(), LEASE_MS, 1_000))
 
-    seen = "SELECT host, process, queues, executors, seen_at_ms, departed_at_ms FROM worker"
+    seen = "SELECT host, process, queues, executors, seen_at_ms, departed_at_ms FROM runwick_worker"
     beat()
     now_ms = sqlite.clock.now_ms()
     assert rows(sqlite, seen) == [("worker-1", 7, '["reports"]', 2, now_ms, None)]
@@ -188,7 +190,7 @@ def test_a_worker_is_seen_says_good_bye_and_is_forgotten_after_a_day(sqlite: Ben
 
 def test_a_cancel_that_was_asked_for_reaches_the_recovery(sqlite: Bench) -> None:
     attempt = sqlite.claimed()
-    rows(sqlite, "UPDATE hot SET cancel_requested_at_ms = 5 WHERE job = ?", attempt.job)
+    rows(sqlite, "UPDATE runwick_hot SET cancel_requested_at_ms = 5 WHERE job = ?", attempt.job)
     sqlite.clock.advance_ms(LEASE_MS)
     (expired,) = sqlite.recover(JobState.CANCELLED, code="lease_lost")
     assert expired.cancel_requested

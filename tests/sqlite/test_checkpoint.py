@@ -48,7 +48,7 @@ def test_the_log_stays_short_while_two_processes_write(driver: Driver) -> None:
 def test_a_reader_in_the_way_only_delays_it(driver: Driver) -> None:
     reader = sqlite3.connect(driver.path, isolation_level=None)
     reader.execute("BEGIN")
-    reader.execute("SELECT count(*) FROM application").fetchone()
+    reader.execute("SELECT count(*) FROM runwick_application").fetchone()
     for number in range(25):
         driver.run(add_pages(f"behind the reader {number}", PAGES_AT_ONCE))
     assert pages_in_database(driver.path) < PAGES_AT_ONCE

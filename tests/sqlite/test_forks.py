@@ -58,7 +58,7 @@ def test_what_a_child_commits_after_its_parent_has_closed_is_not_lost(driver: Dr
         child.say("closed")
         child.hear()
         other = sqlite3.connect(driver.path)
-        found = {name for (name,) in other.execute("SELECT name FROM application")}
+        found = {name for (name,) in other.execute("SELECT name FROM runwick_application")}
         other.close()
         child.say("seen")
     assert found == {"before", "parent", "while the parent is open", "after the parent closed"}

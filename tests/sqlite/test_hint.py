@@ -102,7 +102,7 @@ def test_it_wakes_at_the_first_page_before_the_commit(path: Path) -> None:
         peer.hear()
         connection.execute("BEGIN IMMEDIATE")
         for number in range(8):
-            connection.execute("INSERT INTO application (name) VALUES (?)", (f"{number}".ljust(40_000),))
+            connection.execute("INSERT INTO runwick_application (name) VALUES (?)", (f"{number}".ljust(40_000),))
         peer.say("written")
         peer.hear()
         connection.execute("COMMIT")

@@ -15,15 +15,15 @@ from tests.sqlite.processes import Child, Peer
 
 FIRST = """\
 -- A store; the semicolon in this comment; ends nothing.
-CREATE TABLE store (one INTEGER PRIMARY KEY, store_id BLOB NOT NULL, created_at_ms INTEGER NOT NULL) STRICT;
+CREATE TABLE runwick_store (one INTEGER PRIMARY KEY, store_id BLOB NOT NULL, created_at_ms INTEGER NOT NULL) STRICT;
 
-CREATE TABLE job (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;
-CREATE TRIGGER job_kept BEFORE DELETE ON job BEGIN
+CREATE TABLE runwick_job (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;
+CREATE TRIGGER runwick_job_kept BEFORE DELETE ON runwick_job BEGIN
   SELECT raise(ABORT, 'jobs are kept; always');
 END;
-CREATE INDEX job_name ON job (name);
+CREATE INDEX runwick_job_name ON runwick_job (name);
 """
-SECOND = "ALTER TABLE job ADD COLUMN tenant TEXT;\n"
+SECOND = "ALTER TABLE runwick_job ADD COLUMN tenant TEXT;\n"
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_it_creates_the_file_with_the_released_schema(path: Path) -> None:
     assert result.revision == REVISION
     assert result.applied == tuple(migration.label for migration in migrations())
     assert execute(path, "PRAGMA journal_mode") == [("wal",)]
-    assert execute(path, "SELECT store_id FROM store") == [(id_bytes(result.store_id),)]
+    assert execute(path, "SELECT store_id FROM runwick_store") == [(id_bytes(result.store_id),)]
     driver = a_driver(path)
     assert driver.run(add("ready")) == 1
     driver.close()
@@ -98,11 +98,11 @@ def test_migrators_at_once_apply_each_migration_once(path: Path, folder: Path) -
 
 def test_a_newer_release_brings_only_what_is_new(path: Path, folder: Path) -> None:
     first = run(path, folder)
-    execute(path, "INSERT INTO job (name) VALUES ('kept')")
+    execute(path, "INSERT INTO runwick_job (name) VALUES ('kept')")
     (folder / "0002_tenant.sql").write_text(SECOND)
     second = run(path, folder)
     assert second == MigrationResult(first.store_id, 2, ("0002_tenant",))
-    assert execute(path, "SELECT name, tenant FROM job") == [("kept", None)]
+    assert execute(path, "SELECT name, tenant FROM runwick_job") == [("kept", None)]
 
 
 def refusal(path: Path, folder: Path, code: str) -> str:
@@ -137,10 +137,10 @@ def test_a_released_migration_that_was_changed(path: Path, folder: Path, change:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        ("DROP INDEX job_name", "index job_name"),
-        ("DROP TABLE job", "index job_name, table job, trigger job_kept"),
-        ("ALTER TABLE job ADD COLUMN extra TEXT", "table job"),
-        ("CREATE TRIGGER slow AFTER INSERT ON job BEGIN SELECT 1; END", "trigger slow"),
+        ("DROP INDEX runwick_job_name", "index runwick_job_name"),
+        ("DROP TABLE runwick_job", "index runwick_job_name, table runwick_job, trigger runwick_job_kept"),
+        ("ALTER TABLE runwick_job ADD COLUMN extra TEXT", "table runwick_job"),
+        ("CREATE TRIGGER slow AFTER INSERT ON runwick_job BEGIN SELECT 1; END", "trigger slow"),
     ],
 )
 def test_a_schema_that_somebody_changed(path: Path, folder: Path, damage: str, said: str) -> None:
@@ -161,7 +161,7 @@ def test_tables_of_somebody_else_are_left_alone(path: Path, folder: Path) -> Non
 
 
 def test_a_table_of_somebody_else_with_our_name(path: Path, folder: Path) -> None:
-    execute(path, "CREATE TABLE job (id INTEGER PRIMARY KEY)")
+    execute(path, "CREATE TABLE runwick_job (id INTEGER PRIMARY KEY)")
     assert "job already exists" in refusal(path, folder, "schema_validation_failed")
 
 

@@ -97,6 +97,11 @@ def test_the_outcome_says_how_the_executor_ended(end: Job, detail: ErrorDetail) 
     asyncio.run(scene())
 
 
+def take_status(pid: int) -> None:
+    """Wait for its death before the backend does."""
+    os.waitpid(pid, 0)
+
+
 def test_a_status_that_somebody_else_took_is_unknown(tmp_path: Path) -> None:
     async def scene() -> None:
         async with crew(1) as its:
@@ -104,7 +109,7 @@ def test_a_status_that_somebody_else_took_is_unknown(tmp_path: Path) -> None:
             (number,) = its.hand_over(Hold(str(tmp_path / "started"), str(tmp_path / "never")))
             await until((tmp_path / "started").exists, "the run")
             os.kill(pid, signal.SIGKILL)
-            await until(lambda: os.waitpid(pid, os.WNOHANG)[0], "its status")
+            take_status(pid)
             await until(lambda: number in its.outcomes, "the crash")
             assert crashed(its.outcomes[number][0]) == ErrorDetail("unknown", "ended in an unknown way")
             await replaced(its, pid)

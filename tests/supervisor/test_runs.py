@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 
 from runwick.contracts.outcomes import OutcomeKind
-from tests.supervisor.applications.deeds import Echo, EchoAll, Facts, Hold, Nothing, Recurse, Refuse
+from tests.supervisor.applications.deeds import Echo, EchoAll, Facts, Fork, Hold, Nothing, Recurse, Refuse
 from tests.supervisor.crew import Crew, crew, until
 
 
@@ -123,6 +123,20 @@ def test_process_titles_say_what_each_process_does(tmp_path: Path) -> None:
             assert [title(pid) for pid in zygotes] == ["runwick zygote deeds"]
             (tmp_path / "gate").touch()
             await until(lambda: title(executor.pid) == "runwick executor 1 deeds", "the idle title again")
+
+    asyncio.run(scene())
+
+
+def test_a_handler_that_forks_answers_once() -> None:
+    async def scene() -> None:
+        async with crew(1) as its:
+            pid = its.executors[0].pid
+            for _ in range(3):
+                child = await its.result(Fork())
+                assert isinstance(child, int)
+                assert child > 0
+            assert await its.result(Echo("one at a time")) == "one at a time"
+            assert [executor.pid for executor in its.executors] == [pid]
 
     asyncio.run(scene())
 

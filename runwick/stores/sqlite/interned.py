@@ -21,9 +21,6 @@ T = TypeVar("T")
 Steps = Generator[Step, Any, T]
 """An act under way: yields steps, receives their answers, returns the act's answer."""
 
-Owned = tuple[int, Lane]
-"""A lane of an application, by the application's number."""
-
 
 class Table(Generic[V]):
     """One interned table: numbers by value and values by number."""

@@ -1,7 +1,7 @@
 """Jobs under a lease: the attempt that a leased row stands for, and whether a row is still somebody's."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -13,18 +13,14 @@ from runwick.stores.sqlite.steps import Step
 _COUNTING_BITS: Final = (1 << 61) - 1
 """The part of a UUID that a job's key is added into; the bit above it is cleared, so that nothing carries beyond."""
 
-
-class Holding(NamedTuple):
-    """Who holds a leased job."""
-
-    claim_token: bytes
-    state: str
+NOBODY: Final[tuple[None, str]] = (None, "")
+"""Token and state of a job that is not leased."""
 
 
-def held(attempts: Iterable[Attempt]) -> Steps[dict[int, Holding]]:
-    """The leases under these attempts, by job; whether they are still theirs, the claim token says."""
+def held(attempts: Iterable[Attempt]) -> Steps[dict[int, tuple[bytes | None, str]]]:
+    """Claim token and state of the leases under these attempts, by job. The token says whether one is still theirs."""
     rows = yield Step("held", (json_list(attempt.job for attempt in attempts),))
-    return {job: Holding(claim_token, state) for job, claim_token, state in rows}
+    return {job: (claim_token, state) for job, claim_token, state in rows}
 
 
 def leased(

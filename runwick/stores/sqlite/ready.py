@@ -112,7 +112,7 @@ def _ready(lane: int, kinds: Sequence[int], now_ms: int, wanted: int) -> Steps[l
             if len(chunk) == size:
                 ends[kind] = chunk[-1][:2]
             else:
-                ends[kind] = chunk[-1][:2] if chunk else (1 << 62, b'')
+                del ends[kind]
         bound = min(ends.values(), default=None)
     entries.sort()
     return entries[:wanted]

@@ -9,7 +9,7 @@ from runwick.contracts.attempts import Attempt
 from runwick.contracts.outcomes import Answer
 from runwick.contracts.stores import Act
 from runwick.stores.sqlite.interned import Steps
-from runwick.stores.sqlite.leased import held, json_list
+from runwick.stores.sqlite.leased import NOBODY, held, json_list
 from runwick.stores.sqlite.steps import Step
 
 
@@ -23,8 +23,8 @@ def _release(attempts: Sequence[Attempt]) -> Steps[list[Answer]]:
     answers: list[Answer] = []
     freed: list[int] = []
     for attempt in attempts:
-        holding = holdings.get(attempt.job)
-        if holding is None or holding.claim_token != attempt.claim_token:
+        claim_token, _ = holdings.get(attempt.job, NOBODY)
+        if claim_token != attempt.claim_token:
             answers.append(Answer.NOT_YOURS)
             continue
         del holdings[attempt.job]

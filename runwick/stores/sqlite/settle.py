@@ -7,7 +7,7 @@ from runwick.contracts.outcomes import Answer, Settlement
 from runwick.contracts.stores import Act
 from runwick.stores.sqlite.ending import Endings
 from runwick.stores.sqlite.interned import Steps
-from runwick.stores.sqlite.leased import held
+from runwick.stores.sqlite.leased import NOBODY, held
 
 
 def settle(settlements: Sequence[Settlement], clock: Clock) -> Act[list[Answer]]:
@@ -26,12 +26,12 @@ def _settle(settlements: Sequence[Settlement], clock: Clock) -> Steps[list[Answe
     answers: list[Answer] = []
     for settlement in settlements:
         attempt = settlement.attempt
-        holding = holdings.get(attempt.job)
-        if holding is None or holding.claim_token != attempt.claim_token:
+        claim_token, state = holdings.get(attempt.job, NOBODY)
+        if claim_token != attempt.claim_token:
             answers.append(Answer.NOT_YOURS)
             continue
         del holdings[attempt.job]
-        endings.settle(holding.state, settlement)
+        endings.settle(state, settlement)
         answers.append(Answer.DONE)
     yield from endings.write()
     return answers

@@ -137,6 +137,19 @@ def beget(job: Beget) -> None:
     hold(Hold(until=job.until))
 
 
+@rw.job("deeds.fork")
+class Fork(Job):
+    """Forks, and returns from both processes."""
+
+
+@rw.handler
+def fork(job: Fork) -> int:
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+    return child
+
+
 class Diary:
     """Says when it is closed."""
 

@@ -1,16 +1,17 @@
 -- Jobs from receipt to closing.
 --
---   job ──1:1──▶ hot ──n:1──▶ claim               while the job is live: the one narrow row that claims, renewals and
---    │                          ▲                  settlements change
---    ├─────1:n──▶ attempt ──n:1─┘                  append-only: how each attempt ended
---    │               └────1:0..1──▶ detail         what is heavy or private about it
---    └─────1:n──▶ closing                          append-only: how each generation ended
+--   job ──1:1──▶ hot ─────n:1──▶ claim     while a job is live: the one narrow row that claims, renewals and
+--    │                            ▲          settlements change, and the claim call that holds it
+--    ├─────1:n──▶ attempt ──n:1───┘          append-only: how each attempt ended
+--    │               └──────1:0..1──▶ detail what is heavy or private about it
+--    └─────1:n──▶ closing                    append-only: how each generation ended
 --
--- A job's state, generation and revision are those of its hot row, once that is gone, of its last closing.
+-- A job's state, generation and revision are those of its hot row while it is live, otherwise of its last closing.
 -- Positions number the rows of job, attempt and closing together, in commit order, so that these rows are the events.
--- Ids and tokens are 16 raw bytes, times are milliseconds since 1970-01-01 UTC.
+-- Every name begins with runwick_, for the file may hold an application's own tables too; where the acts name a table
+-- often they drop it. Ids and tokens are 16 raw bytes, times are milliseconds since 1970-01-01 UTC.
 
-CREATE TABLE store (
+CREATE TABLE runwick_store (
   one            INTEGER PRIMARY KEY CHECK (one = 1),
   store_id       BLOB    NOT NULL,
   created_at_ms  INTEGER NOT NULL,
@@ -19,41 +20,41 @@ CREATE TABLE store (
 
 -- Names that millions of rows share, as small numbers. Rows are only ever added.
 
-CREATE TABLE application (
+CREATE TABLE runwick_application (
   id   INTEGER PRIMARY KEY,
   name TEXT    NOT NULL UNIQUE
 ) STRICT;
 
-CREATE TABLE lane (
+CREATE TABLE runwick_lane (
   id          INTEGER PRIMARY KEY,
-  application INTEGER NOT NULL REFERENCES application (id),
+  application INTEGER NOT NULL REFERENCES runwick_application (id),
   queue       TEXT    NOT NULL,
   priority    TEXT    NOT NULL CHECK (priority IN ('high', 'medium', 'low')),
   UNIQUE (application, queue, priority)
 ) STRICT;
 
-CREATE TABLE kind (
+CREATE TABLE runwick_kind (
   id          INTEGER PRIMARY KEY,
-  application INTEGER NOT NULL REFERENCES application (id),
+  application INTEGER NOT NULL REFERENCES runwick_application (id),
   name        TEXT    NOT NULL,
   version     INTEGER NOT NULL,
   UNIQUE (application, name, version)
 ) STRICT;
 
-CREATE TABLE policy (
+CREATE TABLE runwick_policy (
   id   INTEGER PRIMARY KEY,
   json TEXT    NOT NULL UNIQUE
 ) STRICT;
 
 -- What was asked for. Never changed. The payload stands last, so that reading the rest never walks its pages.
 
-CREATE TABLE job (
+CREATE TABLE runwick_job (
   position      INTEGER PRIMARY KEY,
   id            BLOB    NOT NULL UNIQUE,
-  application   INTEGER NOT NULL REFERENCES application (id),
-  lane          INTEGER NOT NULL REFERENCES lane (id),
-  kind          INTEGER NOT NULL REFERENCES kind (id),
-  policy        INTEGER NOT NULL REFERENCES policy (id),
+  application   INTEGER NOT NULL REFERENCES runwick_application (id),
+  lane          INTEGER NOT NULL REFERENCES runwick_lane (id),
+  kind          INTEGER NOT NULL REFERENCES runwick_kind (id),
+  policy        INTEGER NOT NULL REFERENCES runwick_policy (id),
   operation_id  BLOB    NOT NULL,
   created_at_ms INTEGER NOT NULL,
   expires_at_ms INTEGER,
@@ -67,7 +68,7 @@ CREATE TABLE job (
 
 -- Claim calls that took something. What all of its attempts share stands here once.
 
-CREATE TABLE claim (
+CREATE TABLE runwick_claim (
   id               INTEGER PRIMARY KEY,
   token            BLOB    NOT NULL UNIQUE,    -- chosen by the worker: every later write of an attempt must show it
   first_attempt_id BLOB    NOT NULL,           -- the ids of its attempts are counted from it
@@ -77,18 +78,18 @@ CREATE TABLE claim (
 
 -- A live job. It leaves when its generation ends.
 
-CREATE TABLE hot (
-  job                    INTEGER PRIMARY KEY REFERENCES job (position),
+CREATE TABLE runwick_hot (
+  job                    INTEGER PRIMARY KEY REFERENCES runwick_job (position),
   application            INTEGER NOT NULL,
   lane                   INTEGER NOT NULL,
   kind                   INTEGER NOT NULL,
-  state                  TEXT    NOT NULL CHECK (state = 'pending' OR state = 'reserved' OR state = 'running' OR state = 'retrying'),
+  state                  TEXT    NOT NULL,
   generation             INTEGER NOT NULL DEFAULT 1,
   revision               INTEGER NOT NULL DEFAULT 1,
   due_at_ms              INTEGER NOT NULL,
   job_id                 BLOB    NOT NULL,
   payload_bytes          INTEGER NOT NULL,
-  expires_at_ms          INTEGER,              -- moved on by every planned retry, the job keeps what was asked for
+  expires_at_ms          INTEGER,              -- every planned retry moves it on (the job keeps what was asked for)
   attempts               INTEGER NOT NULL DEFAULT 0,   -- the number of the generation's last attempt
   executions             INTEGER NOT NULL DEFAULT 0,   -- charged in this generation
   max_executions         INTEGER NOT NULL,
@@ -99,6 +100,8 @@ CREATE TABLE hot (
   cancel_requested_at_ms INTEGER,
   lease_until_ms         INTEGER,
   claim                  INTEGER,              -- who holds it, while it is leased
+  -- OR and not IN: SQLite would build a table of the list for every write.
+  CHECK (state = 'pending' OR state = 'reserved' OR state = 'running' OR state = 'retrying'),
   CHECK ((lease_until_ms IS NULL) = (claim IS NULL)),
   CHECK ((lease_until_ms IS NOT NULL) = (state = 'reserved' OR state = 'running'))
 ) STRICT;
@@ -106,16 +109,17 @@ CREATE TABLE hot (
 -- Waiting jobs in claim order, one run per lane and kind: a kind that a worker cannot decode is stepped over whole,
 -- however many of its jobs stand in front. What a claim decides by stands in the index too, the empty lease as well:
 -- without it SQLite would look into the table for each entry.
-CREATE INDEX hot_ready ON hot (lane, kind, due_at_ms, job_id, ahead, payload_bytes, expires_at_ms, lease_until_ms)
-  WHERE lease_until_ms IS NULL;
-CREATE INDEX hot_lease ON hot (application, lease_until_ms) WHERE lease_until_ms IS NOT NULL;
-CREATE INDEX hot_retrying ON hot (application, due_at_ms) WHERE state = 'retrying';
+CREATE INDEX runwick_hot_ready ON runwick_hot (
+  lane, kind, due_at_ms, job_id, ahead, payload_bytes, expires_at_ms, lease_until_ms
+) WHERE lease_until_ms IS NULL;
+CREATE INDEX runwick_hot_lease ON runwick_hot (application, lease_until_ms) WHERE lease_until_ms IS NOT NULL;
+CREATE INDEX runwick_hot_retrying ON runwick_hot (application, due_at_ms) WHERE state = 'retrying';
 
 -- How attempts ended. Only ever appended to.
 
-CREATE TABLE attempt (
+CREATE TABLE runwick_attempt (
   position       INTEGER PRIMARY KEY,
-  job            INTEGER NOT NULL REFERENCES job (position),
+  job            INTEGER NOT NULL REFERENCES runwick_job (position),
   kind           INTEGER NOT NULL,
   attempt_id     BLOB    NOT NULL,
   claim          INTEGER NOT NULL,
@@ -123,7 +127,7 @@ CREATE TABLE attempt (
   number         INTEGER NOT NULL,
   outcome        TEXT    NOT NULL,
   code           TEXT,
-  begun_at_ms    INTEGER,                      -- the executor's mark, NULL when it left none
+  begun_at_ms    INTEGER,                      -- the executor's mark (NULL when it left none)
   ended_at_ms    INTEGER NOT NULL,
   wall_us        INTEGER,
   cpu_us         INTEGER,
@@ -134,9 +138,9 @@ CREATE TABLE attempt (
 
 -- How generations ended. Only ever appended to.
 
-CREATE TABLE closing (
+CREATE TABLE runwick_closing (
   position    INTEGER PRIMARY KEY,
-  job         INTEGER NOT NULL REFERENCES job (position),
+  job         INTEGER NOT NULL REFERENCES runwick_job (position),
   application INTEGER NOT NULL,
   generation  INTEGER NOT NULL,
   state       TEXT    NOT NULL CHECK (state = 'succeeded' OR state = 'failed' OR state = 'cancelled'),
@@ -148,12 +152,12 @@ CREATE TABLE closing (
 ) STRICT;
 
 -- Most jobs succeed: a list of those reads the table from its end. A list of others repeats this condition.
-CREATE INDEX closing_unsuccessful ON closing (application, state, position) WHERE state <> 'succeeded';
+CREATE INDEX runwick_closing_unsuccessful ON runwick_closing (application, state, position) WHERE state <> 'succeeded';
 
--- What an attempt left behind that is heavy or private, it may be deleted before its attempt.
+-- What an attempt left behind that is heavy or private. It may be deleted before its attempt.
 
-CREATE TABLE detail (
-  attempt     INTEGER PRIMARY KEY REFERENCES attempt (position),
+CREATE TABLE runwick_detail (
+  attempt     INTEGER PRIMARY KEY REFERENCES runwick_attempt (position),
   ended_at_ms INTEGER NOT NULL,                -- its own age
   error       TEXT,                            -- a JSON array in the order of ErrorDetail
   result      BLOB                             -- JSON, byte for byte as it came
@@ -161,9 +165,9 @@ CREATE TABLE detail (
 
 -- Who works here, as the workers last said themselves.
 
-CREATE TABLE worker (
+CREATE TABLE runwick_worker (
   id             BLOB    PRIMARY KEY,
-  application    INTEGER NOT NULL REFERENCES application (id),
+  application    INTEGER NOT NULL REFERENCES runwick_application (id),
   host           TEXT    NOT NULL,
   process        INTEGER NOT NULL,
   queues         TEXT    NOT NULL,             -- a JSON array of names
@@ -172,9 +176,9 @@ CREATE TABLE worker (
   departed_at_ms INTEGER
 ) STRICT, WITHOUT ROWID;
 
--- When the next recovery pass of an application is due, whoever moves it on runs the pass.
+-- When the next recovery pass of an application is due. Whoever moves it on runs the pass.
 
-CREATE TABLE recovery (
-  application INTEGER PRIMARY KEY REFERENCES application (id),
+CREATE TABLE runwick_recovery (
+  application INTEGER PRIMARY KEY REFERENCES runwick_application (id),
   next_at_ms  INTEGER NOT NULL
 ) STRICT;

@@ -1,8 +1,9 @@
 -- Authorise and charge an attempt that is only reserved, while its lease holds.
 -- takes: job, claim_token, now_ms
-UPDATE hot SET
+UPDATE runwick_hot SET
   state = 'running',
   revision = revision + 1,
   executions = executions + 1,
   ahead = max_executions - executions - 1 >= 2
-WHERE job = ?1 AND claim = (SELECT id FROM claim WHERE token = ?2) AND lease_until_ms > ?3 AND state = 'reserved';
+WHERE job = ?1 AND claim = (SELECT id FROM runwick_claim WHERE token = ?2)
+  AND lease_until_ms > ?3 AND state = 'reserved';

@@ -1,3 +1,3 @@
 -- Whether a claim with the token ?1 took something before, so that this one is sent again.
 -- returns: id, or no row
-SELECT id FROM claim WHERE token = ?1;
+SELECT id FROM runwick_claim WHERE token = ?1;

@@ -4,17 +4,17 @@
 -- returns: lane, kind, due_at_ms
 WITH RECURSIVE present (lane, kind) AS (
   SELECT asked.value,
-    (SELECT min(hot.kind) FROM hot WHERE hot.lane = asked.value AND hot.lease_until_ms IS NULL)
+    (SELECT min(hot.kind) FROM runwick_hot AS hot WHERE hot.lane = asked.value AND hot.lease_until_ms IS NULL)
   FROM json_each(?1) AS asked
   UNION ALL
   SELECT present.lane,
-    (SELECT min(hot.kind) FROM hot
+    (SELECT min(hot.kind) FROM runwick_hot AS hot
      WHERE hot.lane = present.lane AND hot.kind > present.kind AND hot.lease_until_ms IS NULL)
   FROM present
   WHERE present.kind IS NOT NULL
 )
 SELECT present.lane, present.kind,
-  (SELECT min(hot.due_at_ms) FROM hot
+  (SELECT min(hot.due_at_ms) FROM runwick_hot AS hot
    WHERE hot.lane = present.lane AND hot.kind = present.kind AND hot.lease_until_ms IS NULL)
 FROM present
 WHERE present.kind IS NOT NULL;

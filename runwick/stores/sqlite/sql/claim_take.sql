@@ -1,6 +1,6 @@
 -- Lease the chosen jobs, and charge them when the claim begins them.
 -- takes: jobs (a JSON array), state, charged (0 or 1), claim, lease_until_ms
-UPDATE hot SET
+UPDATE runwick_hot SET
   state = ?2,
   revision = revision + 1,
   attempts = attempts + 1,

@@ -2,5 +2,5 @@
 -- takes: application, claim
 -- returns: lane, due_at_ms, job_id, job
 SELECT lane, due_at_ms, job_id, job
-FROM hot
+FROM runwick_hot
 WHERE application = ?1 AND lease_until_ms IS NOT NULL AND claim = ?2;

@@ -2,7 +2,7 @@
 -- Sixteen at a time, because starting a statement costs more than a row; rows without a job are passed over.
 -- takes: position of the first, outcome, code, ended_at_ms,
 --        then 16 times: job, attempt_id, begun_at_ms, wall_us, cpu_us, rss_peak_bytes, usage
-INSERT INTO attempt (
+INSERT INTO runwick_attempt (
   position, job, kind, attempt_id, claim, generation, number, outcome, code, begun_at_ms, ended_at_ms, wall_us, cpu_us,
   rss_peak_bytes, usage
 )
@@ -27,4 +27,4 @@ FROM (VALUES
   (14, ?, ?, ?, ?, ?, ?, ?),
   (15, ?, ?, ?, ?, ?, ?, ?)
 ) AS ended
-CROSS JOIN hot ON hot.job = ended.column2;
+CROSS JOIN runwick_hot AS hot ON hot.job = ended.column2;

@@ -1,3 +1,3 @@
 -- Jobs that are no longer live.
 -- takes: jobs (a JSON array)
-DELETE FROM hot WHERE job IN (SELECT value FROM json_each(?1));
+DELETE FROM runwick_hot WHERE job IN (SELECT value FROM json_each(?1));

@@ -2,7 +2,7 @@
 -- takes: application, now_ms, how many
 -- returns: job, cancel_requested_at_ms
 SELECT job, cancel_requested_at_ms
-FROM hot
+FROM runwick_hot
 WHERE application = ?1 AND lease_until_ms IS NOT NULL AND lease_until_ms <= ?2
 ORDER BY lease_until_ms
 LIMIT ?3;

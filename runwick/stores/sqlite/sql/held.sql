@@ -3,5 +3,5 @@
 -- returns: job, claim_token, state
 SELECT hot.job, claim.token, hot.state
 FROM json_each(?1) AS asked
-CROSS JOIN hot ON hot.job = asked.value
-CROSS JOIN claim ON claim.id = hot.claim;
+CROSS JOIN runwick_hot AS hot ON hot.job = asked.value
+CROSS JOIN runwick_claim AS claim ON claim.id = hot.claim;

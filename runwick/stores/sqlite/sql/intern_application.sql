@@ -1,4 +1,4 @@
 -- Give a name its number.
 -- takes: name
 -- returns: id
-INSERT INTO application (name) VALUES (?1) RETURNING id;
+INSERT INTO runwick_application (name) VALUES (?1) RETURNING id;

@@ -1,4 +1,4 @@
 -- Give a policy its number.
 -- takes: json
 -- returns: id
-INSERT INTO policy (json) VALUES (?1) RETURNING id;
+INSERT INTO runwick_policy (json) VALUES (?1) RETURNING id;

@@ -1,3 +1,3 @@
 -- Applications that were added after id ?1.
 -- returns: id, name
-SELECT id, name FROM application WHERE id > ?1 ORDER BY id;
+SELECT id, name FROM runwick_application WHERE id > ?1 ORDER BY id;

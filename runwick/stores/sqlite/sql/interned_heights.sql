@@ -2,7 +2,7 @@
 -- takes: nothing
 -- returns: one row: the last id of application, lane, kind, policy
 SELECT
-  (SELECT coalesce(max(id), 0) FROM application),
-  (SELECT coalesce(max(id), 0) FROM lane),
-  (SELECT coalesce(max(id), 0) FROM kind),
-  (SELECT coalesce(max(id), 0) FROM policy);
+  (SELECT coalesce(max(id), 0) FROM runwick_application),
+  (SELECT coalesce(max(id), 0) FROM runwick_lane),
+  (SELECT coalesce(max(id), 0) FROM runwick_kind),
+  (SELECT coalesce(max(id), 0) FROM runwick_policy);

@@ -1,3 +1,3 @@
 -- Kinds that were added after id ?1.
 -- returns: id, application, name, version
-SELECT id, application, name, version FROM kind WHERE id > ?1 ORDER BY id;
+SELECT id, application, name, version FROM runwick_kind WHERE id > ?1 ORDER BY id;

@@ -1,3 +1,3 @@
 -- Policies that were added after id ?1.
 -- returns: id, json
-SELECT id, json FROM policy WHERE id > ?1 ORDER BY id;
+SELECT id, json FROM runwick_policy WHERE id > ?1 ORDER BY id;

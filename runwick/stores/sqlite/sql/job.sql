@@ -12,12 +12,12 @@ SELECT
   coalesce(hot.executions, closing.executions),
   CASE WHEN hot.lease_until_ms IS NULL THEN hot.due_at_ms END,
   CASE WHEN hot.job IS NULL THEN closing.ended_at_ms END
-FROM job
-JOIN application ON application.id = job.application
-JOIN kind ON kind.id = job.kind
-JOIN lane ON lane.id = job.lane
-JOIN policy ON policy.id = job.policy
-LEFT JOIN hot ON hot.job = job.position
-LEFT JOIN closing ON closing.job = job.position
-  AND closing.generation = (SELECT max(last.generation) FROM closing AS last WHERE last.job = job.position)
+FROM runwick_job AS job
+JOIN runwick_application AS application ON application.id = job.application
+JOIN runwick_kind AS kind ON kind.id = job.kind
+JOIN runwick_lane AS lane ON lane.id = job.lane
+JOIN runwick_policy AS policy ON policy.id = job.policy
+LEFT JOIN runwick_hot AS hot ON hot.job = job.position
+LEFT JOIN runwick_closing AS closing ON closing.job = job.position
+  AND closing.generation = (SELECT max(last.generation) FROM runwick_closing AS last WHERE last.job = job.position)
 WHERE job.id = ?2 AND application.name = ?1;

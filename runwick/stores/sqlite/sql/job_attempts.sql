@@ -3,7 +3,7 @@
 SELECT
   attempt.attempt_id, attempt.generation, attempt.number, attempt.outcome, attempt.code, attempt.begun_at_ms,
   attempt.ended_at_ms, attempt.usage, detail.error
-FROM attempt
-LEFT JOIN detail ON detail.attempt = attempt.position
+FROM runwick_attempt AS attempt
+LEFT JOIN runwick_detail AS detail ON detail.attempt = attempt.position
 WHERE attempt.job = ?1
 ORDER BY attempt.generation, attempt.number;

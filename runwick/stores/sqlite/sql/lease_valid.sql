@@ -3,6 +3,6 @@
 -- returns: job, claim_token
 SELECT hot.job, claim.token
 FROM json_each(?1) AS asked
-CROSS JOIN hot ON hot.job = asked.value
-CROSS JOIN claim ON claim.id = hot.claim
+CROSS JOIN runwick_hot AS hot ON hot.job = asked.value
+CROSS JOIN runwick_claim AS claim ON claim.id = hot.claim
 WHERE hot.lease_until_ms > ?2;

@@ -7,6 +7,6 @@ SELECT
   job.tenant, job.traceparent, job.tracestate, hot.payload_bytes,
   CASE WHEN hot.payload_bytes <= ?2 THEN job.payload END
 FROM json_each(?1) AS asked
-CROSS JOIN hot ON hot.job = asked.value
-CROSS JOIN claim ON claim.id = hot.claim
-CROSS JOIN job ON job.position = asked.value;
+CROSS JOIN runwick_hot AS hot ON hot.job = asked.value
+CROSS JOIN runwick_claim AS claim ON claim.id = hot.claim
+CROSS JOIN runwick_job AS job ON job.position = asked.value;

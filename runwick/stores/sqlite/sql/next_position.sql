@@ -2,8 +2,8 @@
 -- takes: nothing
 -- returns: position
 SELECT 1 + max(
-  (SELECT position_floor FROM store),
-  (SELECT coalesce(max(position), 0) FROM job),
-  (SELECT coalesce(max(position), 0) FROM attempt),
-  (SELECT coalesce(max(position), 0) FROM closing)
+  (SELECT position_floor FROM runwick_store),
+  (SELECT coalesce(max(position), 0) FROM runwick_job),
+  (SELECT coalesce(max(position), 0) FROM runwick_attempt),
+  (SELECT coalesce(max(position), 0) FROM runwick_closing)
 );

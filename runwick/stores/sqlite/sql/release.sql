@@ -1,6 +1,6 @@
 -- Free rows as if they had not been claimed: the due time and all that counts failures stay.
 -- takes: jobs (a JSON array)
-UPDATE hot SET
+UPDATE runwick_hot SET
   state = CASE WHEN executions > (state = 'running') THEN 'retrying' ELSE 'pending' END,
   revision = revision + 1,
   attempts = attempts - 1,

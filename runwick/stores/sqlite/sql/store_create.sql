@@ -1,3 +1,3 @@
 -- A new store's identity, once per file.
 -- takes: store_id, created_at_ms
-INSERT INTO store (one, store_id, created_at_ms) VALUES (1, ?, ?);
+INSERT INTO runwick_store (one, store_id, created_at_ms) VALUES (1, ?, ?);

@@ -1,3 +1,3 @@
 -- The store's identity.
 -- returns: store_id
-SELECT store_id FROM store WHERE one = 1;
+SELECT store_id FROM runwick_store WHERE one = 1;
