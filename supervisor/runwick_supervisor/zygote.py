@@ -149,8 +149,9 @@ class Nursery:
             self._bear(message, Descriptors(*received))
         elif isinstance(message, Guard) and len(received) == 1:
             self._living[message.pid] = received[0]
-        elif isinstance(message, Gone) and message.pid in self._living:
-            os.close(self._living.pop(message.pid))
+        elif isinstance(message, Gone):
+            if (pidfd := self._living.pop(message.pid, None)) is not None:
+                os.close(pidfd)
         else:
             raise LinkBroken(f"{type(message).__name__} with {len(received)} descriptors makes no sense here")
 

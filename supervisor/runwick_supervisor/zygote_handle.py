@@ -80,23 +80,26 @@ class Zygote:
         """Have it make an executor; waits while there is no zygote.
 
         Raises:
-            BirthFailed: the zygote died or could not fork.
+            BirthFailed: the zygote died over it or could not fork.
         """
-        await self._available.wait()
-        birth = asyncio.ensure_future(self._fork(Fork(executor, record_usage), descriptors))
-        try:
-            return await asyncio.shield(birth)
-        except asyncio.CancelledError:
-            await asyncio.wait([birth])
-            self._abandon(birth)
-            raise
+        while True:
+            await self._available.wait()
+            birth = asyncio.ensure_future(self._fork(Fork(executor, record_usage), descriptors))
+            try:
+                born = await asyncio.shield(birth)
+            except asyncio.CancelledError:
+                await asyncio.wait([birth])
+                self._abandon(birth)
+                raise
+            if born is not None:
+                return born
 
-    async def _fork(self, request: Fork, descriptors: Descriptors) -> Birth:
+    async def _fork(self, request: Fork, descriptors: Descriptors) -> Birth | None:
+        """Ask when it is this request's turn; None when there is no zygote any more by then."""
         async with self._turn:
             running = self._running
             if running is None:
-                raise BirthFailed("the zygote is dead")
-            received: list[int] = []
+                return None
             try:
                 running.link.send(request, descriptors)
                 answer, received = await running.receive(_FORK_TIMEOUT_S)
@@ -114,10 +117,10 @@ class Zygote:
             running.kill()
             raise BirthFailed(f"the zygote answered with {type(answer).__name__}")
 
-    def _abandon(self, birth: asyncio.Future[Birth]) -> None:
+    def _abandon(self, birth: asyncio.Future[Birth | None]) -> None:
         """Nobody wants this one any more: it is killed before it is given a word, and the sweep takes its status."""
-        if birth.exception() is None:
-            pid, pidfd = birth.result()
+        if birth.exception() is None and (born := birth.result()) is not None:
+            pid, pidfd = born
             processes.kill(pidfd)
             self.forget(pid)
             os.close(pidfd)
@@ -142,10 +145,11 @@ class Zygote:
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)
-        running, self._running = self._running, None
         self._available.clear()
-        if running is not None:
-            await self._end(running)
+        async with self._turn:
+            running, self._running = self._running, None
+            if running is not None:
+                await self._end(running)
         # Now that no middle process is left, whatever was born too late has arrived here.
         await self.sweep()
 
@@ -183,9 +187,11 @@ class Zygote:
             ending = await running.gone()
             died_s = loop.time()
             self._available.clear()
-            self._running = None
-            self._spared.discard(running.process.pid)
-            running.close()
+            # A birth that is under way finds out by itself; its descriptor must not be closed under it.
+            async with self._turn:
+                self._running = None
+                self._spared.discard(running.process.pid)
+                running.close()
             self._tell(EventKind.ZYGOTE_DIED, f"the zygote died: {ending}", running.process.pid)
             # A birth that was under way leaves an executor that was never announced.
             await self.sweep()

@@ -107,11 +107,11 @@ def test_too_little_of_a_lease_starts_no_handler() -> None:
     claim = ground.store.claim
 
     def slow_claim(plan: object) -> object:
-        act = claim(plan)  # type: ignore[arg-type]
+        act = claim(plan)
         ground.clock.advance_ms(36_000)
         return act
 
-    ground.store.claim = slow_claim  # type: ignore[method-assign, assignment]
+    ground.store.claim = slow_claim
 
     async def scenario() -> None:
         await ground.claimer.run_once()

@@ -24,7 +24,7 @@ def test_a_batch_of_different_ends_is_one_call() -> None:
     ground.backend.end(third, Outcome(OutcomeKind.FAILED_PERMANENTLY, "order_not_found"))
     asyncio.run(ground.finalizer.run_once())
     assert ground.store.calls.count("settle") == 1
-    assert ground.states(receipts) == ["succeeded", "retrying", "failed"]  # type: ignore[arg-type]
+    assert ground.states(receipts) == ["succeeded", "retrying", "failed"]
     assert len(ground.registry) == 0
     assert (ground.tally.succeeded, ground.tally.retried, ground.tally.failed) == (1, 1, 1)
 
@@ -66,7 +66,7 @@ def test_a_write_that_fails_is_repeated_with_its_decision_until_it_lands() -> No
     assert len(ground.registry) == 1, "the ticket is held until the write has landed"
     ground.dice.thrown = 0.999
     asyncio.run(ground.finalizer.run_once())
-    record = ground.job(receipt)  # type: ignore[arg-type]
+    record = ground.job(receipt)
     assert record.state == "retrying"
     assert record.due_at_ms == ground.clock.now_ms() + 3_750, "the delay drawn when the outcome came, not a new one"
     delayed = [event for event in ground.said if isinstance(event, events.SettlementDelayed)]
@@ -81,18 +81,18 @@ def test_one_refused_result_does_not_hold_up_the_others() -> None:
     settle = ground.store.settle
 
     def picky(settlements: object) -> object:
-        batch = list(settlements)  # type: ignore[call-overload]
+        batch = list(settlements)
         if any(s.attempt.job == culprit.job and s.code != "settlement_rejected" for s in batch):
             raise SettlementRejected("settlement_rejected", "one of these cannot be stored")
         return settle(batch)
 
-    ground.store.settle = picky  # type: ignore[method-assign, assignment]
+    ground.store.settle = picky
     for attempt in list(ground.backend.held):
         ground.backend.end(attempt)
     asyncio.run(ground.finalizer.run_once())
-    states = ground.states(receipts)  # type: ignore[arg-type]
+    states = ground.states(receipts)
     assert states == ["succeeded", "succeeded", "succeeded", "failed", "succeeded"]
-    assert ground.job(receipts[3]).code == "settlement_rejected"  # type: ignore[arg-type]
+    assert ground.job(receipts[3]).code == "settlement_rejected"
 
 
 def test_a_result_after_the_lease_had_gone_changes_nothing() -> None:
@@ -104,7 +104,7 @@ def test_a_result_after_the_lease_had_gone_changes_nothing() -> None:
     asyncio.run(ground.recovery.run_once())
     ground.backend.end(attempt)
     asyncio.run(ground.finalizer.run_once())
-    record = ground.job(receipt)  # type: ignore[arg-type]
+    record = ground.job(receipt)
     assert (record.state, [a.outcome for a in record.attempts]) == ("retrying", ["abandoned"])
     assert [type(event) for event in ground.said] == [events.Recovered, events.LeaseLost]
 
@@ -120,7 +120,7 @@ def test_nothing_is_written_for_a_lease_that_was_lost_here() -> None:
     ground.backend.end(attempt)
     asyncio.run(ground.finalizer.run_once())
     assert "settle" not in ground.store.calls
-    assert ground.job(receipt).state == "running"  # type: ignore[arg-type]
+    assert ground.job(receipt).state == "running"
 
 
 async def _ignore_failure(ground: Ground) -> None:
@@ -137,6 +137,6 @@ def test_releases_take_the_charge_back() -> None:
     ground.finalizer.release(ground.backend.take_back())
     asyncio.run(ground.finalizer.run_once())
     for receipt in receipts:
-        record = ground.job(receipt)  # type: ignore[arg-type]
+        record = ground.job(receipt)
         assert (record.state, record.executions, record.attempts) == ("pending", 0, [])
     assert len(ground.registry) == 0
