@@ -163,8 +163,8 @@ class ExecutorBackend:
     async def stop(self) -> None:
         await self._seats.empty()
         self._give_up(_all)
-        while self._burials:
-            await asyncio.gather(*self._burials)
+        if self._burials:
+            await asyncio.wait(self._burials)
         await self._zygote.sweep()
         self._zygote.on_failed_boot.remove(self._zygote_failed)
         self._bells.close()

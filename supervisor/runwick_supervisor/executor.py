@@ -17,7 +17,7 @@ from runwick.contracts.outcomes import ErrorDetail, Outcome, OutcomeKind
 from runwick.contracts.usage import Usage
 from runwick.execution.run import Run
 from runwick_supervisor import processes
-from runwick_supervisor.expectations import AHEAD_MS, Expectations
+from runwick_supervisor.expectations import AHEAD_MS, SHORT_MS, Expectations
 from runwick_supervisor.handoff import HandOffViolation, ParentEnd, RecordKind
 from runwick_supervisor.processes import Ending
 
@@ -46,6 +46,15 @@ class Held:
         expected_ms = expectations.expected_ms(self.attempt.kind)
         if expected_ms is not None:
             self.expected_ms, self.known = expected_ms, True
+
+    def may_wait_behind(self, expected_ms: float) -> bool:
+        """Whether it may be given to an executor that has so much to do yet."""
+        return (
+            self.attempt.runs_ahead
+            and self.known
+            and self.expected_ms <= SHORT_MS
+            and expected_ms + self.expected_ms <= AHEAD_MS
+        )
 
     def strand(self, now_s: float) -> None:
         """It lost its executor before it began. Its wait is counted from the first time that this happens."""

@@ -1,7 +1,7 @@
 """Who gets what: the attempts that no executor has yet, and how they are given out.
 
     taken in ─▶ waiting, in order ─▶ one for each free executor ─▶ the rest behind whoever has least to do yet
-                   ▲                                                 (kinds known to be short, 50 ms deep)
+                   ▲                                                 (what may run ahead and is short, 50 ms deep)
                    └── stranded: taken back from behind a run that takes too long, or from a dead executor
 
 Order is kept: what cannot be placed holds back what stands behind it, and nothing more is asked for ahead meanwhile.
@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from runwick.contracts.attempts import Attempt
 from runwick_supervisor.executor import Executor, Held
-from runwick_supervisor.expectations import AHEAD_MS, SHORT_MS, Expectations
+from runwick_supervisor.expectations import AHEAD_MS, Expectations
 
 WAIT_MAX_S: Final = 0.1
 """How long an attempt may wait for an executor before it is given up."""
@@ -116,7 +116,7 @@ class Placement:
         while self._waiting and least:
             held, (expected_ms, number, executor) = self._waiting[0], least[0]
             held.expect(self._expectations)
-            if not held.known or held.expected_ms > SHORT_MS or expected_ms + held.expected_ms > AHEAD_MS:
+            if not held.may_wait_behind(expected_ms):
                 return
             if not executor.put(held, now_s):
                 heapq.heappop(least)

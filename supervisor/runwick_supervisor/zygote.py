@@ -233,6 +233,8 @@ def _wait_for(middle: int) -> None:
 if __name__ == "__main__":
     try:
         main()
+    except LinkBroken:
+        pass  # the parent is gone, and nobody is left to be told
     except BaseException:
         traceback.print_exc()
     finally:

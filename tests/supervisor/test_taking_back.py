@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import msgspec
+
 from runwick.contracts.outcomes import OutcomeKind
 from runwick_supervisor.events import EventKind
 from tests.supervisor.applications.deeds import Echo, Hold, Note
@@ -42,6 +44,24 @@ def test_with_nobody_free_they_are_given_back_and_the_executor_takes_work_again(
             (tmp_path / "gate").touch()
             await until(lambda: long in its.outcomes, "the long run to end")
             assert await its.result(Echo("next")) == "next"
+
+    asyncio.run(scene())
+
+
+def test_what_may_not_run_ahead_waits_for_a_free_executor_and_holds_the_others_back(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with crew(1) as its:
+            await its.make_known(Hold())
+            long = its.attempt(Hold(str(tmp_path / "started"), str(tmp_path / "gate")))
+            lone = msgspec.structs.replace(its.attempt(Hold()), runs_ahead=False)
+            other = its.attempt(Hold())
+            its.backend.hand_over([long, lone, other])
+            assert [held.attempt.job for held in its.executors[0].held] == [long.job]
+            assert its.backend.room().ahead == 0
+            (tmp_path / "gate").touch()
+            await until(lambda: not its.backend.running(), "all to be dealt with")
+            assert long.job in its.outcomes
+            assert its.outcomes.keys() | set(its.given_back) >= {lone.job, other.job}
 
     asyncio.run(scene())
 

@@ -162,6 +162,22 @@ def test_executors_outlive_their_zygote_and_the_next_one_replaces_them(tmp_path:
     asyncio.run(scene())
 
 
+def test_a_zygote_that_dies_over_a_birth_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zygote_handle, "_FORK_TIMEOUT_S", 1000.0)
+
+    async def scene() -> None:
+        async with crew(1) as its:
+            assert its.zygote._running is not None
+            os.kill(its.zygote._running.process.pid, signal.SIGSTOP)
+            os.kill(its.executors[0].pid, signal.SIGKILL)
+            await until(its.zygote._turn.locked, "the birth to be asked for")
+            kill_zygote(its)
+            await until(lambda: its.heard(EventKind.EXECUTOR_REPLACED), "a replacement by the next zygote")
+            assert await its.result(Echo("after")) == "after"
+
+    asyncio.run(scene())
+
+
 def test_junk_from_the_zygote_costs_the_zygote_and_nothing_else() -> None:
     async def scene() -> None:
         async with crew(1) as its:
