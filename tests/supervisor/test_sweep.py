@@ -1,0 +1,96 @@
+"""Who is killed as an orphan, and who is left alone."""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runwick_supervisor.processes import Ending, process_table, reap
+from runwick_supervisor.sweep import find_orphans, kill_child, sweep
+
+
+@pytest.fixture
+def strangers() -> Iterator[tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]]:
+    """Two children of this process: one in its session, one in a session of its own, as an orphan would be."""
+    with subprocess.Popen(["sleep", "600"]) as near, subprocess.Popen(["sleep", "600"], start_new_session=True) as far:
+        try:
+            yield near, far
+        finally:
+            near.kill()
+            far.kill()
+
+
+Pair = tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]
+
+
+def test_only_children_of_other_sessions_that_nobody_named_are_orphans(strangers: Pair) -> None:
+    near, far = strangers
+    assert far.pid in find_orphans(())
+    assert near.pid not in find_orphans(())
+    assert far.pid not in find_orphans({far.pid})
+
+
+def test_a_sweep_ends_when_no_orphan_is_left(strangers: Pair) -> None:
+    near, far = strangers
+
+    async def scene() -> None:
+        await sweep((), asyncio.Lock())
+
+    asyncio.run(scene())
+    assert near.poll() is None
+    assert not Path(f"/proc/{far.pid}").exists()
+
+
+def test_a_child_that_is_named_while_the_sweep_waits_for_its_turn_is_spared(strangers: Pair) -> None:
+    _, far = strangers
+
+    async def scene() -> None:
+        turn, spared = asyncio.Lock(), set[int]()
+        await turn.acquire()
+        sweeping = asyncio.create_task(sweep(spared, turn))
+        while not turn._waiters:
+            await asyncio.sleep(0.001)
+        spared.add(far.pid)
+        turn.release()
+        await sweeping
+
+    asyncio.run(scene())
+    assert far.poll() is None
+
+
+def test_strangers_are_never_killed() -> None:
+    assert not kill_child(os.getppid())
+
+
+def test_a_process_of_any_name_is_read_right(tmp_path: Path) -> None:
+    odd = tmp_path / "a) S 1 (b"
+    sleep = shutil.which("sleep")
+    assert sleep is not None
+    shutil.copy(sleep, odd)
+    with subprocess.Popen([odd, "600"], start_new_session=True) as process:
+        try:
+            (row,) = [row for row in process_table() if row.pid == process.pid]
+            assert (row.is_zombie, row.parent, row.session) == (False, os.getpid(), process.pid)
+        finally:
+            process.kill()
+
+
+def test_an_ending_says_what_happened() -> None:
+    assert str(Ending(signal=signal.SIGKILL)) == "killed by SIGKILL"
+    assert str(Ending(status=3)) == "exited with status 3"
+    assert str(Ending()) == "ended in an unknown way"
+    assert [ending.kind for ending in (Ending(signal=9), Ending(status=0), Ending())] == ["signal", "exit", "unknown"]
+
+
+def test_a_child_that_lives_has_no_ending(strangers: Pair) -> None:
+    near, _ = strangers
+    pidfd = os.pidfd_open(near.pid)
+    try:
+        assert reap(pidfd) is None
+    finally:
+        os.close(pidfd)
