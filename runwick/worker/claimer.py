@@ -28,6 +28,7 @@ from runwick.worker.timings import (
     HELD_MAX,
     IDLE_JITTER_S,
     IDLE_SLEEP_MIN_S,
+    JOIN_MIN,
     Timings,
 )
 
@@ -62,6 +63,7 @@ class Claimer:
         bus: Bus,
         release: Callable[[Sequence[Attempt]], None],
         found_nothing: Callable[[], None],
+        claims: Callable[[], None],
     ) -> None:
         self.wake = Wake()
         self._store = store
@@ -76,20 +78,32 @@ class Claimer:
         self._bus = bus
         self._release = release
         self._tell_found_nothing = found_nothing
+        self._tell_claims = claims
+        self._joins = False
+        self._claiming = False
         self._disarm: Callable[[], None] | None = None
         self.found_nothing = False
         """Whether the last claim was empty: nothing is due for this pool."""
         self.stopped = False
         """Set by the drain: what is claimed from now on goes straight back."""
 
+    def join(self) -> None:
+        """Results are written now: a claim that goes along costs no transaction of its own."""
+        if not self._claiming:
+            self._joins = True
+            self.wake.ring()
+
     async def run_once(self) -> float | None:
         room = self._backend.room()
         tickets = HELD_MAX - len(self._registry)
-        if self.stopped or not room.worthwhile or tickets <= 0:
+        joins, self._joins = self._joins, False
+        asks = room.worthwhile or (joins and room.ahead >= JOIN_MIN)
+        if self.stopped or not asks or tickets <= 0:
             return None
         free = min(room.free, tickets, CLAIM_MAX)
         ahead = min(room.ahead, tickets - free, CLAIM_MAX - free)
         started_s = self._clock.steady_s()
+        self._tell_claims()
         claim = await self._claim(free, ahead, min(room.payload_bytes, BATCH_MAX_BYTES), started_s)
         self.found_nothing = not claim.attempts
         if claim.attempts:
@@ -113,9 +127,13 @@ class Claimer:
             payload_bytes=payload_bytes,
             lease_ms=self._timings.lease_ms,
         )
-        claim = await resolved(
-            self._claims, lambda: self._claims.claim(plan), self._timings.claim_budget_s, self._timings, self._clock
-        )
+        self._claiming = True
+        try:
+            claim = await resolved(
+                self._claims, lambda: self._claims.claim(plan), self._timings.claim_budget_s, self._timings, self._clock
+            )
+        finally:
+            self._claiming = False
         if claim.attempts:
             self._registry.add(claim.attempts, started_s + self._timings.attempt_deadline_s)
             self._bus.publish(events.Claimed(claim.attempts, self._clock.steady_s() - started_s))

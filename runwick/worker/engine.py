@@ -102,7 +102,16 @@ class Worker:
             executors=executors,
         )
         self._registry = Registry()
-        self._finalizer = Finalizer(store, backend, self._registry, self._timings, clock=clock, dice=dice, bus=bus)
+        self._finalizer = Finalizer(
+            store,
+            backend,
+            self._registry,
+            self._timings,
+            clock=clock,
+            dice=dice,
+            bus=bus,
+            writes=lambda: self._claimer.join(),
+        )
         self._claimer = Claimer(
             store,
             backend,
@@ -115,6 +124,7 @@ class Worker:
             bus=bus,
             release=self._finalizer.release,
             found_nothing=self._changed.ring,
+            claims=self._finalizer.join,
         )
         self._recovery = Recovery(store, application, dice=dice, bus=bus)
         self._heartbeat = Heartbeat(

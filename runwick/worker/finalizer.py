@@ -9,8 +9,9 @@ A batch that is refused for its content is halved until the offender stands alon
 ``settlement_rejected``. Decisions are made once, when the completion arrives, so that a repeated write says the same.
 """
 
+import asyncio
 import collections
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from runwick.contracts.ambient import Clock, Dice
 from runwick.contracts.attempts import Attempt
@@ -52,6 +53,7 @@ class Finalizer:
         clock: Clock,
         dice: Dice,
         bus: Bus,
+        writes: Callable[[], None],
     ) -> None:
         self.wake = Wake()
         self._settles: SettleStore = store
@@ -62,12 +64,15 @@ class Finalizer:
         self._clock = clock
         self._dice = dice
         self._bus = bus
+        self._tell_writes = writes
         self._waiting: collections.deque[Settlement] = collections.deque()
         self._unstarted: list[Attempt] = []
         self._first_arrival_s = 0.0
         self._tries = 0
         self._not_before_s = 0.0
         self._failing_since_s: float | None = None
+        self._joins = False
+        self._writing = False
         self.draining = False
         """While draining nothing lingers."""
 
@@ -84,6 +89,12 @@ class Finalizer:
             if self._registry.finalizing(completion.attempt):
                 self._waiting.append(settle(completion.attempt, completion.outcome, self._dice))
         self.wake.ring()
+
+    def join(self) -> None:
+        """Somebody writes to the store now: what waits goes along, for company costs less than waiting for more."""
+        if self._waiting and not self._writing:
+            self._joins = True
+            self.wake.ring()
 
     def release(self, attempts: Sequence[Attempt]) -> None:
         """Give these back; they provably never reached their handler."""
@@ -102,16 +113,22 @@ class Finalizer:
             linger_s = self._linger_s()
             if linger_s > 0:
                 return linger_s
+            self._writing = True
+            self._tell_writes()
+            await asyncio.sleep(0)  # a claim that goes along is sent first, so that one transaction holds both
             await self._write(self._take_batch())
         except Exception as error:
             # What was not written waits again, with its decisions. No wake-up shortens the pause.
             return self._pause_s(error)
+        finally:
+            self._writing = False
         self._tries, self._failing_since_s = 0, None
         return None if self.idle else 0.0
 
     def _linger_s(self) -> float:
         """How long to wait for company: only while another completion is expected soon."""
-        if self.draining or len(self._waiting) >= CLAIM_MAX:
+        joins, self._joins = self._joins, False
+        if joins or self.draining or len(self._waiting) >= CLAIM_MAX:
             return 0.0
         expected_ms = self._backend.next_completion_ms()
         if expected_ms is None or expected_ms > LINGER_S * 1000:

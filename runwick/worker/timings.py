@@ -25,6 +25,8 @@ FAILED_ROUND_PAUSE_S: Final = 1.0
 """The pause of a loop whose round raised; a failed claim backs off this long."""
 RECOVERY_LIMIT: Final = 128
 """Most leases closed by one recovery transaction; a full one is followed at once by the next."""
+JOIN_MIN: Final = 4
+"""A claim goes along with a settlement for no fewer jobs than this; fewer are not worth its statements."""
 HELD_MAX: Final = 512
 """Most attempts held beyond the executors themselves: handed ahead, or waiting to be settled."""
 

@@ -34,6 +34,8 @@ PAYLOADS_MAX_BYTES: Final = 16 * 1024 * 1024
 
 _WATCH_S: Final = 0.015
 """How often it is looked whether anybody waits for too long, while anybody waits at all."""
+_UNHURRIED_MS: Final = _WATCH_S * 1000
+"""An executor with so much to do needs nobody to hear of each end: it is looked at before it runs dry."""
 _FAILED_BOOTS_MAX: Final = 3
 
 
@@ -89,7 +91,7 @@ class ExecutorBackend:
         """
         self._sink = sink
         self._loop = asyncio.get_running_loop()
-        self._bells = CompletionBells(self._collect)
+        self._bells = CompletionBells(self._collect, self._nobody_waits)
         self._seats = Seats(
             self._zygote,
             self._numbers,
@@ -183,6 +185,8 @@ class ExecutorBackend:
             self._payload_bytes -= _payload_bytes(completion.attempt for completion in ended)
             if len(self._placement):
                 self._place(now_s)
+            else:
+                self._arm_watch(now_s)
             self._sink.completed(ended)
             self._sink.room_changed()
         return len(ended)
@@ -231,16 +235,47 @@ class ExecutorBackend:
     def _place(self, now_s: float) -> None:
         for executor in self._placement.place(now_s):
             self._check(executor)
-        if self._watch is None and self._placement.needs_watching:
-            self._watch = self._loop.call_later(_WATCH_S, self._look)
+        self._arm_watch(now_s)
+
+    def _arm_watch(self, now_s: float) -> None:
+        """Look in a moment while anything waits, otherwise when the first time limit is over."""
+        limits_s = [limit_s for e in self._seats.living.values() if (limit_s := e.time_limit_s()) is not None]
+        if self._placement.needs_watching:
+            limits_s.append(now_s + _WATCH_S)
+        if not limits_s:
+            return
+        due_s = min(limits_s)
+        if self._watch is not None:
+            if self._watch.when() <= due_s:
+                return
+            self._watch.cancel()
+        self._watch = self._loop.call_at(due_s, self._look)
 
     def _look(self) -> None:
-        """Nobody waits behind a long run, and nobody waits here for long."""
+        """Nobody waits behind a long run, nobody waits here for long, and nobody runs for longer than it may."""
         self._watch = None
+        self._bells.look()
         now_s = self._loop.time()
+        self._stop_overdue(now_s)
         self._placement.unblock(now_s)
         self._place(now_s)
         self._give_up(lambda held: now_s - held.waits_since_s >= WAIT_MAX_S)
+
+    def _stop_overdue(self, now_s: float) -> None:
+        for executor in self._seats.living.values():
+            limit_s = executor.time_limit_s()
+            if limit_s is not None and limit_s <= now_s:
+                overdue = executor.held[0]
+                self._placement.strand(executor.take_back(), now_s)
+                if executor.held and executor.held[0] is overdue:
+                    executor.kill((OutcomeKind.TIMED_OUT, "execution_timed_out"))
+
+    def _nobody_waits(self) -> bool:
+        """Whether every executor has work for longer than it takes until the next look."""
+        living = self._seats.living.values()
+        return bool(living) and all(
+            len(e.held) > 1 and e.takes_work and not e.stuck and e.expected_ms >= _UNHURRIED_MS for e in living
+        )
 
     def _give_up(self, wanted: Callable[[Held], bool]) -> None:
         given_up = self._placement.give_up(wanted)

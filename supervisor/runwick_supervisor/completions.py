@@ -1,10 +1,11 @@
-"""Hears the completion doorbells of all executors: at once while they are rare, else once a millisecond.
+"""Hears the completion doorbells of all executors: at once where somebody waits for it, else now and then.
 
-    listening ─ a doorbell rings ─▶ collect ─ faster than a few per ms ─▶ pausing ─ 1 ms ─▶ collect ─┐
-        ▲                             └ slower ─┐                            ▲                       │
-        └───────────────────────────────────────┴── slower ──────────────────┴──── still fast ───────┘
+    listening ─ a doorbell rings ─▶ collect ─ nobody waits ──────────────▶ at rest, until the backend looks by itself
+        ▲                             │     ─ faster than a few per ms ─▶ pausing ─ 1 ms ─▶ collect ─┐
+        └───────── else ──────────────┴──────────────────────────────────────────────────────────────┘
 
-No wake-up can be lost in a pause: the counts stay in the doorbells until they are read.
+Being woken for each of many completions costs more than the completions. No wake-up can be lost in a pause or at rest:
+the counts stay in the doorbells until they are read.
 """
 
 import asyncio
@@ -22,15 +23,18 @@ _PAUSE_S: Final = 0.001
 class CompletionBells:
     """One descriptor for the doorbells of many executors."""
 
-    def __init__(self, collect: Callable[[Sequence[Executor]], int]) -> None:
+    def __init__(self, collect: Callable[[Sequence[Executor]], int], nobody_waits: Callable[[], bool]) -> None:
         self._collect = collect
         """Takes what these executors have finished and answers how much that was."""
+        self._nobody_waits = nobody_waits
+        """Whether it is soon enough when the backend looks by itself; asked after each collection."""
         self._epoll = select.epoll()
         self._executors: dict[int, Executor] = {}
         self._loop = asyncio.get_running_loop()
         self._pause: asyncio.TimerHandle | None = None
+        self._listening = False
         self._last_s = self._loop.time()
-        self._loop.add_reader(self._epoll.fileno(), self._ring)
+        self._listen(True)
 
     def add(self, executor: Executor) -> None:
         """Hear this executor."""
@@ -42,17 +46,30 @@ class CompletionBells:
         if self._executors.pop(executor.completions_descriptor, None) is not None:
             self._epoll.unregister(executor.completions_descriptor)
 
-    def _ring(self) -> None:
-        if self._collect_ready():
-            self._loop.remove_reader(self._epoll.fileno())
-            self._pause = self._loop.call_later(_PAUSE_S, self._pause_over)
+    def look(self) -> None:
+        """Collect now from everybody who rang, and decide anew how to go on."""
+        if self._pause is not None:
+            self._pause.cancel()
+        self._ring()
 
-    def _pause_over(self) -> None:
-        if self._collect_ready():
-            self._pause = self._loop.call_later(_PAUSE_S, self._pause_over)
+    def _ring(self) -> None:
+        self._pause = None
+        is_fast = self._collect_ready()
+        if self._nobody_waits():
+            self._listen(False)
+        elif is_fast:
+            self._listen(False)
+            self._pause = self._loop.call_later(_PAUSE_S, self._ring)
         else:
-            self._pause = None
-            self._loop.add_reader(self._epoll.fileno(), self._ring)
+            self._listen(True)
+
+    def _listen(self, listens: bool) -> None:
+        if listens != self._listening:
+            self._listening = listens
+            if listens:
+                self._loop.add_reader(self._epoll.fileno(), self._ring)
+            else:
+                self._loop.remove_reader(self._epoll.fileno())
 
     def _collect_ready(self) -> bool:
         """Collect from everybody who rang; answers whether they ring fast."""
@@ -66,5 +83,5 @@ class CompletionBells:
         """Hear nobody any more."""
         if self._pause is not None:
             self._pause.cancel()
-        self._loop.remove_reader(self._epoll.fileno())
+        self._listen(False)
         self._epoll.close()

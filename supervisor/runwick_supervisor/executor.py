@@ -145,6 +145,14 @@ class Executor:
             return False
         return (now_s - self._head_since_s) * 1000 >= max(STUCK_MS, _PATIENCE * self.held[0].expected_ms)
 
+    def time_limit_s(self) -> float | None:
+        """When its head will have run for as long as it may, on the loop's clock; None when there is no limit,
+        or when it is being killed already."""
+        if not self.held or self.killed_for is not None:
+            return None
+        limit_ms = self.held[0].attempt.policy.execution_timeout_ms
+        return None if limit_ms is None else self._head_since_s + limit_ms / 1000
+
     def take_back(self) -> list[Held]:
         """Take back all that it has not taken, in the order in which it was handed over."""
         taken_back: list[Held] = []

@@ -75,6 +75,7 @@ class Ground:
             clock=self.clock,
             dice=self.dice,
             bus=self.bus,
+            writes=lambda: self.claimer.join(),
         )
         self.presence = WorkerPresence(
             worker=self.ids.ordered(),
@@ -96,6 +97,7 @@ class Ground:
             bus=self.bus,
             release=self.finalizer.release,
             found_nothing=lambda: None,
+            claims=self.finalizer.join,
         )
         self.recovery = Recovery(self.store, APPLICATION, dice=self.dice, bus=self.bus)
         self.heartbeat = Heartbeat(

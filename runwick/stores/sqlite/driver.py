@@ -6,27 +6,32 @@
     run_async    event loop ─▶ desk ─▶ its writer ┴▶ turnstile ─▶ writing connection    BEGIN IMMEDIATE … COMMIT
                                   └──▶ its readers ─────────────▶ reading connections   BEGIN … COMMIT
 
-No event loop ever waits inside SQLite. The driver knows nothing of jobs: an act's steps name statements; it executes
-them and sends the rows back.
+The writer takes all acts that wait and commits them together, so that they share one sync to disk; when anything goes
+wrong among them, each is run again by itself and gets its own answer. No event loop ever waits inside SQLite. The
+driver knows nothing of jobs: an act's steps name statements; it executes them and sends the rows back.
 """
 
 import atexit
 import contextlib
+import functools
 import os
 import queue
 import sqlite3
 import sys
 import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
 from runwick.config.options import SqliteOptions
+from runwick.contracts.errors import OutcomeUnknown
 from runwick.contracts.stores import Act
 from runwick.runtime.crossings import reach
 from runwick.stores.sqlite import faults, forks, opening
 from runwick.stores.sqlite.checkpoint import Checkpoints
-from runwick.stores.sqlite.desk import Desk
+from runwick.stores.sqlite.desk import Desk, Ended, Order
 from runwick.stores.sqlite.link import Link
 from runwick.stores.sqlite.steps import Step, sql
 from runwick.stores.sqlite.turnstile import turnstiles
@@ -36,13 +41,25 @@ T = TypeVar("T")
 _NUMBERS_ARE_NAMES: Final = (3, 12) <= sys.version_info < (3, 12, 4)
 """These releases of Python warn of ``?1`` with a sequence, as if it were a named parameter."""
 
+_TOGETHER_MAX: Final = 32
+"""Most acts in one transaction."""
+_HOLD_MAX_S: Final = 0.01
+"""A transaction takes no further act once it has held the write lock for so long."""
+
 _drivers: "WeakSet[Driver]" = WeakSet()
 
 
 class Works:
     """What a driver holds while it is open: connections, threads, the turnstile."""
 
-    def __init__(self, path: Path, wait_s: float, reader_threads: int) -> None:
+    def __init__(
+        self,
+        path: Path,
+        wait_s: float,
+        reader_threads: int,
+        write: "Callable[[Works, Sequence[Order]], list[Ended]]",
+        read: "Callable[[Works, Sequence[Order]], list[Ended]]",
+    ) -> None:
         self.notes = opening.examine_place(path)
         database = Path(os.path.realpath(path))
         self.turnstile = turnstiles.take(database)
@@ -54,9 +71,15 @@ class Works:
         self.idle_readers: queue.LifoQueue[Link] = queue.LifoQueue()
         for link in self._reading:
             self.idle_readers.put(link)
-        self.writer = Desk("runwick-sqlite-writer", 1)
-        self.readers = Desk("runwick-sqlite-reader", reader_threads)
         self.checkpoints = Checkpoints(database, self.writing, self._checkpointing, self.turnstile, wait_s)
+        self.writer = Desk[Act[Any]](
+            "runwick-sqlite-writer",
+            1,
+            functools.partial(write, self),
+            most=_TOGETHER_MAX,
+            afterwards=self.checkpoints.after_commit,
+        )
+        self.readers = Desk[Act[Any]]("runwick-sqlite-reader", reader_threads, functools.partial(read, self))
 
     def close(self) -> None:
         """End the threads, close the connections, give the turnstile back."""
@@ -73,13 +96,17 @@ class Driver(forks.Forkable):
     Args:
         path: absolute.
         options: how long to wait for the write lock, how many readers.
+        ends_transaction: asked after each act, whether its transaction must take no further one.
     """
 
-    def __init__(self, path: Path, options: SqliteOptions) -> None:
+    def __init__(
+        self, path: Path, options: SqliteOptions, ends_transaction: Callable[[], bool] = lambda: False
+    ) -> None:
         super().__init__()
         self.path: Final = path
         self._wait_s = options.writer_busy_timeout.total_seconds()
         self._reader_threads = options.reader_threads
+        self._ends_transaction = ends_transaction
         self._works: Works | None = None
         self._guard = threading.Lock()
         _drivers.add(self)
@@ -101,9 +128,9 @@ class Driver(forks.Forkable):
     async def run_async(self, act: Act[T]) -> T:
         """Run `act` on a thread of the driver's; raises what `run` raises."""
         works = self._open()
-        if act.reads_only:
-            return await works.readers.call(lambda: self._read(works, act))
-        return await works.writer.call(lambda: self._write(works, act), works.checkpoints.after_commit)
+        desk = works.readers if act.reads_only else works.writer
+        answer: T = await desk.call(act)
+        return answer
 
     def check(self) -> tuple[str, ...]:
         """Open the store and check all that could refuse it.
@@ -142,10 +169,57 @@ class Driver(forks.Forkable):
         works = self._works
         if works is None:
             with self._guard:
-                works = self._works = self._works or Works(self.path, self._wait_s, self._reader_threads)
+                works = self._works = self._works or Works(
+                    self.path, self._wait_s, self._reader_threads, self._write_together, self._read_each
+                )
         return works
 
     def _write(self, works: Works, act: Act[T]) -> T:
+        with self._transaction(works, act.name, act) as connection:
+            return self._drive(connection, act)
+
+    def _write_together(self, works: Works, orders: Sequence[Order]) -> list[Ended]:
+        """Run several acts in one transaction; if that fails, each in its own."""
+        answers: list[Ended] = []
+        while len(answers) < len(orders):
+            rest = orders[len(answers) :]
+            together: list[Ended] = []
+            try:
+                if len(rest) > 1:
+                    self._write_some(works, rest, together)
+                else:
+                    together.append(self._write_alone(works, rest[0]))
+            except OutcomeUnknown as error:
+                together = [Ended(error=error) for _ in together]
+            except Exception:
+                together = [self._write_alone(works, order) for order in rest]
+            answers += together
+        return answers
+
+    def _write_some(self, works: Works, orders: Sequence[Order], answers: list[Ended]) -> None:
+        """Run as many of these acts, from the first on, as fit into one transaction; fills `answers`.
+
+        A transaction that has held the write lock for 10 ms ends, so that other processes get in.
+        """
+        names = ", ".join(order.task.name for order in orders)
+        with self._transaction(works, names, None) as connection:
+            until_s = time.monotonic() + _HOLD_MAX_S
+            for order in orders:
+                answers.append(Ended() if order.is_cancelled else Ended(self._drive(connection, order.task)))
+                if self._ends_transaction() or time.monotonic() >= until_s:
+                    break
+
+    def _write_alone(self, works: Works, order: Order) -> Ended:
+        return Ended() if order.is_cancelled else _ended(functools.partial(self._write, works, order.task))
+
+    @contextlib.contextmanager
+    def _transaction(self, works: Works, names: str, act: Act[Any] | None) -> Iterator[sqlite3.Connection]:
+        """A writing transaction at the turnstile; committed at the end of the block, rolled back when it raises.
+
+        Raises:
+            StoreError: nothing was written.
+            OutcomeUnknown: the commit's answer was lost.
+        """
         if not works.writing.is_open:
             with works.writing:
                 pass  # a refusal comes before the turnstile makes its file
@@ -153,17 +227,20 @@ class Driver(forks.Forkable):
             committing = False
             try:
                 self._begin_immediate(connection, left_s)
-                answer = self._drive(connection, act)
+                self._check_revision(connection)
+                yield connection
                 committing = True
                 connection.execute("COMMIT")
                 reach("sqlite.committed")
-                return answer
             except BaseException as error:
                 _roll_back(works.writing, connection)
                 if committing and isinstance(error, Exception):
-                    raise faults.at_commit(error, act.name, self.path, self._wait_s) from error
+                    raise faults.at_commit(error, names, self.path, self._wait_s) from error
                 self._raise_before_commit(error, act)
                 raise
+
+    def _read_each(self, works: Works, orders: Sequence[Order]) -> list[Ended]:
+        return [_ended(functools.partial(self._read, works, order.task)) for order in orders]
 
     def _read(self, works: Works, act: Act[T]) -> T:
         link = works.idle_readers.get()
@@ -171,6 +248,7 @@ class Driver(forks.Forkable):
             with link as connection:
                 try:
                     connection.execute("BEGIN")
+                    self._check_revision(connection)
                     answer = self._drive(connection, act)
                     connection.execute("COMMIT")
                     return answer
@@ -193,7 +271,6 @@ class Driver(forks.Forkable):
             connection.execute(f"PRAGMA busy_timeout = {self._wait_s * 1000:.0f}")
 
     def _drive(self, connection: sqlite3.Connection, act: Act[T]) -> T:
-        self._check_revision(connection)
         steps = act.steps()
         try:
             step = next(steps)
@@ -208,12 +285,19 @@ class Driver(forks.Forkable):
     def _check_revision(self, connection: sqlite3.Connection) -> None:
         opening.check_revision(opening.installed_revision(connection, self.path), self.path)
 
-    def _raise_before_commit(self, error: BaseException, act: Act[Any]) -> None:
+    def _raise_before_commit(self, error: BaseException, act: Act[Any] | None) -> None:
         """Raise what `error` means, if it means something else to the caller."""
         if isinstance(error, (sqlite3.Error, *faults.UNBINDABLE)):
-            meant = faults.before_commit(error, act.name, self.path, self._wait_s)
+            meant = faults.before_commit(error, act.name if act else "", self.path, self._wait_s)
             if meant is not error:
                 raise meant from error
+
+
+def _ended(work: Callable[[], Any]) -> Ended:
+    try:
+        return Ended(work())
+    except BaseException as error:  # also what stops a thread belongs to the caller
+        return Ended(error=error)
 
 
 def _execute(connection: sqlite3.Connection, step: Step) -> Any:

@@ -73,6 +73,18 @@ class Interned:
             lambda policy: (msgspec.json.encode(policy).decode(),),
         )
 
+        self._news = False
+
+    def made_names(self) -> None:
+        """An act of this store object made names; they are not committed yet."""
+        self._news = True
+
+    def has_news(self) -> bool:
+        """Whether names were made since this was asked last. No other act may join that transaction: it would
+        remember names that a rollback takes away."""
+        news, self._news = self._news, False
+        return news
+
     def refresh(self) -> Steps[None]:
         """Read what was added since the last time; one small statement when nothing was."""
         (heights,) = yield Step("interned_heights")
@@ -103,4 +115,5 @@ class Naming:
         if number is None:
             ((number,),) = yield Step(table.add, table.write(value))
             self._made[table.add, value] = number
+            self._interned.made_names()
         return number

@@ -43,9 +43,9 @@ class SqliteStore:
         self.path: Final = path
         self._clock = clock
         self._ids = ids
-        self._driver = Driver(path, options)
-        self._hint = Hint(Path(f"{os.path.realpath(path)}-wal"))
         self._interned = Interned()
+        self._driver = Driver(path, options, ends_transaction=self._interned.has_news)
+        self._hint = Hint(Path(f"{os.path.realpath(path)}-wal"))
         self._notes: tuple[str, ...] = ()
 
     @property
