@@ -23,7 +23,7 @@ from runwick_supervisor.completions import CompletionBells
 from runwick_supervisor.events import EventKind, ExecutorEvent, ignore
 from runwick_supervisor.executor import Executor, Held
 from runwick_supervisor.expectations import Expectations
-from runwick_supervisor.placement import WAIT_MAX_S, Placement
+from runwick_supervisor.placement import REFILL_MS, WAIT_MAX_S, Placement
 from runwick_supervisor.processes import Ending
 from runwick_supervisor.seats import Seats
 from runwick_supervisor.zygote_handle import Zygote
@@ -32,10 +32,12 @@ ATTEMPTS_MAX: Final = 512
 """Attempts in the hand-off of one worker beyond those that run."""
 PAYLOADS_MAX_BYTES: Final = 16 * 1024 * 1024
 
-_WATCH_S: Final = 0.015
+_WATCH_MIN_S: Final = 0.01
+_WATCH_MAX_S: Final = 0.03
+"""While anything waits, the next look is when executors want to be refilled, within these bounds."""
 """How often it is looked whether anybody waits for too long, while anybody waits at all."""
-_UNHURRIED_MS: Final = _WATCH_S * 1000
-"""An executor with so much to do needs nobody to hear of each end: it is looked at before it runs dry."""
+_UNHURRIED_MS: Final = 15.0
+"""An executor with so much to do needs nobody to hear of each end: about as much as lies between two looks."""
 _FAILED_BOOTS_MAX: Final = 3
 
 
@@ -115,9 +117,9 @@ class ExecutorBackend:
     # What the engine asks ---------------------------------------------------------------------------------------
 
     def room(self) -> Room:
-        free, ahead, capacity = self._placement.slack()
+        free, ahead, capacity, least_ms = self._placement.slack()
         payload_bytes = max(0, self._payloads_max_bytes - self._payload_bytes)
-        worthwhile = payload_bytes > 0 and (free > 0 or 0 < capacity <= 2 * ahead)
+        worthwhile = payload_bytes > 0 and (free > 0 or (0 < capacity <= 2 * ahead and least_ms <= REFILL_MS))
         return Room(free=free, ahead=ahead, payload_bytes=payload_bytes, worthwhile=worthwhile)
 
     def hand_over(self, attempts: Sequence[Attempt]) -> None:
@@ -241,7 +243,8 @@ class ExecutorBackend:
         """Look in a moment while anything waits, otherwise when the first time limit is over."""
         limits_s = [limit_s for e in self._seats.living.values() if (limit_s := e.time_limit_s()) is not None]
         if self._placement.needs_watching:
-            limits_s.append(now_s + _WATCH_S)
+            refill_s = (self._placement.slack().least_ms - REFILL_MS) / 1000
+            limits_s.append(now_s + min(max(refill_s, _WATCH_MIN_S), _WATCH_MAX_S))
         if not limits_s:
             return
         due_s = min(limits_s)

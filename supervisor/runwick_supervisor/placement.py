@@ -17,6 +17,8 @@ from runwick.contracts.attempts import Attempt
 from runwick_supervisor.executor import Executor, Held
 from runwick_supervisor.expectations import AHEAD_MS, Expectations
 
+REFILL_MS: Final = 20.0
+"""Executors that have more to do than this need not be refilled yet."""
 WAIT_MAX_S: Final = 0.1
 """How long an attempt may wait for an executor before it is given up."""
 
@@ -30,6 +32,8 @@ class Slack(NamedTuple):
     """Typical runs beyond those."""
     capacity: int
     """What `ahead` would be if nothing waited behind a run."""
+    least_ms: float
+    """How long it should take until the first executor runs dry; 0 when none holds anything."""
 
 
 class Placement:
@@ -63,7 +67,8 @@ class Placement:
                 capacity += max(0, deepest)
                 left += max(0, self._expectations.runs_in(AHEAD_MS - executor.expected_ms) - (not held))
         ahead = 0 if self._waiting else max(0, min(left, self._ahead_max - queued))
-        return Slack(max(0, free - len(self._waiting)), ahead, min(capacity, self._ahead_max))
+        least_ms = min((executor.expected_ms for executor in self._executors.values()), default=0.0)
+        return Slack(max(0, free - len(self._waiting)), ahead, min(capacity, self._ahead_max), least_ms)
 
     def take_in(self, attempts: Iterable[Attempt], now_s: float) -> None:
         """These were handed over; they wait behind all others."""
