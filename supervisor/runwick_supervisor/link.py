@@ -43,7 +43,7 @@ class Manifest(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """What an application declares, as far as a worker needs it."""
 
     application: str
-    store: str
+    store: str | None
     """The store's URL, with whatever credentials it holds: never to be shown or logged."""
     worker: WorkerOptions
     sqlite: SqliteOptions
@@ -54,15 +54,19 @@ class Manifest(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     lanes: tuple[Lane, ...]
     """Where jobs of these kinds go unless a dispatch says otherwise."""
     warnings: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    """What is wrong with its options or its environment; then no executor may be made of it."""
 
     def __repr__(self) -> str:
         return f"Manifest({self.application!r}, {len(self.kinds)} kinds)"
 
 
 class Refused(msgspec.Struct, frozen=True, tag=True):
-    """The application cannot run; everything that is wrong with its declarations."""
+    """The application cannot be run; everything that is wrong with its import or its declarations."""
 
     problems: tuple[Problem, ...]
+    store: str | None = None
+    """The store's URL, as far as it is known."""
 
 
 class Fork(msgspec.Struct, frozen=True, tag=True):

@@ -21,7 +21,9 @@ from runwick.worker.tally import Tally
 class Reporter(Protocol):
     """Tells what happens, in its own form."""
 
-    def opened(self, *, application: str, store: str, cores: int, executors: int, notes: list[str]) -> None: ...
+    def opened(
+        self, *, application: str, store: str, cores: int, executors: int, accounting: bool, notes: list[str]
+    ) -> None: ...
     def ready(self, *, executors: int, seconds: float) -> None: ...
     def happened(self, event: str, text: str, facts: Mapping[str, Any]) -> None: ...
     def progress(self, tally: Tally, share: float, outlook: Outlook | None, running: int, elapsed_s: float) -> None: ...
@@ -35,11 +37,14 @@ class TextReporter:
         self._out = out
         self._all_cores = {1: "the core", 2: "both cores"}.get(cores, f"all {cores} cores")
 
-    def opened(self, *, application: str, store: str, cores: int, executors: int, notes: list[str]) -> None:
+    def opened(
+        self, *, application: str, store: str, cores: int, executors: int, accounting: bool, notes: list[str]
+    ) -> None:
         self._say(
             f"runwick-supervise {__version__} · {application} · {store} · "
             f"{_count(cores, 'core')} → {_count(executors, 'executor')}"
         )
+        self._say(f"accounting: {'cpu, memory, faults and switches of every attempt' if accounting else 'off'}")
         for note in notes:
             self._say(f"note: {note}")
 
@@ -79,8 +84,18 @@ class JsonReporter:
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
-    def opened(self, *, application: str, store: str, cores: int, executors: int, notes: list[str]) -> None:
-        self._say("opened", application=application, store=store, cores=cores, executors=executors, notes=notes)
+    def opened(
+        self, *, application: str, store: str, cores: int, executors: int, accounting: bool, notes: list[str]
+    ) -> None:
+        self._say(
+            "opened",
+            application=application,
+            store=store,
+            cores=cores,
+            executors=executors,
+            accounting=accounting,
+            notes=notes,
+        )
 
     def ready(self, *, executors: int, seconds: float) -> None:
         self._say("ready", executors=executors, seconds=round(seconds, 4))

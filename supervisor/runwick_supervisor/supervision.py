@@ -15,6 +15,7 @@ from setproctitle import setproctitle
 
 from runwick.app.stores import open_store
 from runwick.config.check import check_pools, check_sqlite_options, check_worker_options
+from runwick.config.options import SqliteOptions
 from runwick.config.sources import Environment
 from runwick.contracts.ambient import Clock
 from runwick.contracts.attempts import Lane
@@ -31,7 +32,7 @@ from runwick_supervisor.backend import ExecutorBackend
 from runwick_supervisor.events import EventKind, ExecutorEvent
 from runwick_supervisor.link import Manifest
 from runwick_supervisor.reporter import Reporter, report_worker_events
-from runwick_supervisor.zygote_handle import Zygote
+from runwick_supervisor.zygote_handle import ApplicationRefused, Zygote
 
 STOPPED: Final = 0
 JOBS_FAILED: Final = 1
@@ -80,6 +81,7 @@ async def supervise(orders: Orders, environment: Environment, problems: Sequence
             store=plan.store.description,
             cores=orders.cores,
             executors=orders.executors,
+            accounting=manifest.worker.record_resource_usage,
             notes=[*manifest.warnings, *plan.store.notes],
         )
         try:
@@ -96,8 +98,14 @@ async def _plan(
     """Ask everybody what is wrong, then refuse with all of it."""
     try:
         manifest = await zygote.boot(orders.target, orders.app_dir)
+    except ApplicationRefused as refused:
+        problems += refused.problems
+        if refused.store is not None and (store := _open(refused.store, SqliteOptions(), problems, clock)):
+            store.close()
+        raise ConfigurationError(list(dict.fromkeys(problems))) from None
     except ConfigurationError as refused:
         raise ConfigurationError([*problems, *refused.problems]) from None
+    problems += manifest.problems
     worker = environment.applied_to(manifest.worker)
     sqlite = environment.applied_to(manifest.sqlite)
     manifest = msgspec.structs.replace(manifest, worker=worker, sqlite=sqlite)
@@ -106,7 +114,11 @@ async def _plan(
     pool = _pool(orders, manifest, problems)
     if not manifest.kinds:
         problems.append(Problem("missing_handler", orders.target, "registers no handler, so there is nothing to run."))
-    store = _open(manifest, problems, clock)
+    store = None
+    if manifest.store is not None:
+        # Options out of bounds must not hide what is wrong with the store itself.
+        options = manifest.sqlite if not check_sqlite_options(manifest.sqlite) else SqliteOptions()
+        store = _open(manifest.store, options, problems, clock)
     if problems or store is None:
         if store is not None:
             store.close()
@@ -133,15 +145,11 @@ def _pool(orders: Orders, manifest: Manifest, problems: list[Problem]) -> Pool:
     return pool
 
 
-def _open(manifest: Manifest, problems: list[Problem], clock: Clock) -> Store | None:
-    if manifest.store is None:
-        problems.append(
-            Problem("missing_store", "store", "is not given. Write Runwick(…, store=…) or set RUNWICK_STORE.")
-        )
-        return None
+def _open(url: str, options: SqliteOptions, problems: list[Problem], clock: Clock) -> Store | None:
+    """The store, opened and checked; what is wrong with it joins the problems."""
     store = None
     try:
-        store = open_store(manifest.store, manifest.sqlite, clock, SystemIds())
+        store = open_store(url, options, clock, SystemIds())
         store.check()
     except ConfigurationError as refused:
         problems += refused.problems

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from runwick.app.locate import locate
+from runwick.app.runwick import Runwick
 from runwick.contracts.errors import ConfigurationError, Problem
 from runwick.declarations.catalog import Catalog
 from runwick_supervisor import processes
@@ -61,10 +62,9 @@ def main() -> None:
     message, _ = link.receive()
     assert isinstance(message, Boot), message
     processes.set_title(f"runwick zygote {message.target}")
-    try:
-        catalog, manifest = import_application(message)
-    except ConfigurationError as error:
-        link.send(Refused(tuple(_sendable(problem) for problem in error.problems)))
+    answer, catalog = introduce(message)
+    if catalog is None:
+        link.send(answer)
         return
     processes.set_title(f"runwick zygote {catalog.application}")
     # Once more: the import may have installed its own.
@@ -72,30 +72,25 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     processes.outlive_parent()
-    link.send(manifest)
+    link.send(answer)
     Nursery(link, catalog, parent).serve()
 
 
-def import_application(boot: Boot) -> tuple[Catalog, Manifest]:
-    """Import the application and check all that can be checked without opening anything.
-
-    Raises:
-        ConfigurationError: with everything that is wrong; an import that raised is one of these.
-    """
+def introduce(boot: Boot) -> tuple[Manifest | Refused, Catalog | None]:
+    """Import the application and say what it declares, or all that is wrong with that. Nothing is opened."""
     try:
-        app = locate(boot.target, Path(boot.app_dir))
-        if problems := app.problems():
-            raise ConfigurationError(problems)
+        app = _imported(boot)
+    except ConfigurationError as error:
+        return Refused(tuple(map(_sendable, error.problems))), None
+    problems = tuple(map(_sendable, app.problems()))
+    try:
         catalog = app.catalog
     except ConfigurationError:
-        raise
-    except BaseException as error:
-        lines = "".join(traceback.format_exception(error)).splitlines()[-_TRACEBACK_LINES:]
-        raise ConfigurationError([Problem("import_failed", boot.target, "\n".join(lines))]) from None
+        return Refused(problems, _store_of(app)), None
     handled = sorted(catalog.handlers)
-    return catalog, Manifest(
+    manifest = Manifest(
         application=catalog.application,
-        store=app.store_url,
+        store=_store_of(app),
         worker=app.worker_options,
         sqlite=app.sqlite_options,
         pools=tuple(catalog.pools),
@@ -103,7 +98,31 @@ def import_application(boot: Boot) -> tuple[Catalog, Manifest]:
         kinds=tuple(handled),
         lanes=tuple(sorted({catalog.jobs[kind].lane for kind in handled})),
         warnings=tuple(_thread_warnings(boot.target)),
+        problems=problems,
     )
+    return manifest, catalog
+
+
+def _imported(boot: Boot) -> Runwick:
+    """The application.
+
+    Raises:
+        ConfigurationError: it cannot be found, or importing it raised.
+    """
+    try:
+        return locate(boot.target, Path(boot.app_dir))
+    except ConfigurationError:
+        raise
+    except BaseException as error:
+        lines = "".join(traceback.format_exception(error)).splitlines()[-_TRACEBACK_LINES:]
+        raise ConfigurationError([Problem("import_failed", boot.target, "\n".join(lines))]) from None
+
+
+def _store_of(app: Runwick) -> str | None:
+    try:
+        return app.store_url
+    except ConfigurationError:
+        return None  # among the application's problems
 
 
 def _thread_warnings(target: str) -> list[str]:

@@ -29,6 +29,15 @@ _RETRY_FIRST_S: Final = 0.5
 _RETRY_MAX_S: Final = 10.0
 
 
+class ApplicationRefused(ConfigurationError):
+    """The application was imported, or not, and says what is wrong with it."""
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(refused.problems)
+        self.store = refused.store
+        """The URL of its store, as far as it is known; never to be shown."""
+
+
 class BirthFailed(Exception):
     """No executor could be made this time."""
 
@@ -176,7 +185,7 @@ class Zygote:
             return answer
         await self._discard(running)
         if isinstance(answer, Refused) and answer.problems:
-            raise ConfigurationError(answer.problems)
+            raise ApplicationRefused(answer)
         raise ConfigurationError([_died(self._boot.target, None, f"it answered with {type(answer).__name__}")])
 
     async def _replace_when_dead(self) -> None:

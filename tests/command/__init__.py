@@ -1,0 +1,1 @@
+"""The `runwick-supervise` command, run as its users run it."""

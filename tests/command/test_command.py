@@ -1,0 +1,141 @@
+import os
+import signal
+from typing import Any
+
+from tests.command.conftest import APPLICATION, Place, family_of, summary_of, terminate, wait_for
+
+
+def test_until_empty_runs_what_is_there_and_says_what_is_left(place: Place, errands: Any) -> None:
+    import datetime
+
+    receipts = [errands.rw.dispatch(errands.Run(what)) for what in ("letter", "stumble")]
+    errands.rw.dispatch(errands.Run(), not_before=datetime.timedelta(hours=1))
+    status, out, err = place.run("errands", "--until-empty", "--log-format", "json")
+    assert (status, err.count("[1011]")) == (0, 1)
+    summary = summary_of(out)
+    assert (summary["succeeded"], summary["retried"], summary["failed"]) == (2, 1, 0)
+    assert summary["left"] == {"later": 1, "undecodable": 0}
+    assert [errands.rw.get(receipt).result(str) for receipt in receipts] == ["letter", "stumble"]
+    (usage,) = [attempt.usage for attempt in errands.rw.get(receipts[0]).attempts]
+    assert usage.cpu_us > 0
+    assert usage.rss_peak_bytes > usage.rss_end_bytes / 2 > 0
+    assert usage.wall_us >= 0
+
+
+def test_a_job_that_ends_failed_is_told_by_the_exit_status(place: Place, errands: Any) -> None:
+    receipt = errands.rw.dispatch(errands.Run("fail"))
+    status, out, _ = place.run("errands", "--until-empty", "--log-format", "json")
+    assert (status, summary_of(out)["failed"]) == (1, 1)
+    assert errands.rw.get(receipt).code == "no_such_errand"
+
+
+def test_jobs_that_nobody_here_can_decode_are_left_and_counted(place: Place, errands: Any) -> None:
+    errands.rw.dispatch(errands.Other())
+    place.write(APPLICATION.replace("@rw.handler\ndef other", "def other"))
+    status, out, _ = place.run("errands", "--until-empty", "--log-format", "json")
+    assert (status, summary_of(out)["left"]) == (0, {"later": 0, "undecodable": 1})
+
+
+def test_queues_of_the_command_line_are_the_only_ones_served(place: Place, errands: Any) -> None:
+    run, other = errands.rw.dispatch(errands.Run()), errands.rw.dispatch(errands.Other())
+    status, _, _ = place.run("errands:rw", "--until-empty", "--queues", "others")
+    assert status == 0
+    assert (errands.rw.get(run).state, errands.rw.get(other).state) == ("pending", "succeeded")
+
+
+def test_usage_can_be_turned_off(place: Place, errands: Any) -> None:
+    receipt = errands.rw.dispatch(errands.Run())
+    status, out, _ = place.run("errands", "--until-empty", RUNWICK_RECORD_RESOURCE_USAGE="false")
+    assert (status, "accounting: off" in out) == (0, True)
+    (attempt,) = errands.rw.get(receipt).attempts
+    assert attempt.usage is None
+
+
+def test_check_starts_nothing(place: Place, errands: Any) -> None:
+    receipt = errands.rw.dispatch(errands.Run())
+    status, out, _ = place.run("errands", "--check", "--executors", "3")
+    assert status == 0
+    assert "→ 3 executors" in out
+    assert "ready" not in out
+    assert errands.rw.get(receipt).state == "pending"
+
+
+def test_the_command_line_wins_over_the_environment(place: Place, errands: Any) -> None:
+    _, out, _ = place.run("errands", "--check", "--executors", "3", RUNWICK_EXECUTORS="5")
+    assert "→ 3 executors" in out
+    _, out, _ = place.run("errands", "--check", RUNWICK_EXECUTORS="5")
+    assert "→ 5 executors" in out
+    _, out, _ = place.run("errands", "--check", "--executors-per-core", "0.5")
+    assert "executor" in out
+
+
+def test_everything_that_is_wrong_is_said_at_once_and_nothing_is_written(place: Place) -> None:
+    place.write(APPLICATION)
+    status, out, err = place.run(
+        "errands", "--queues", "erands", RUNWICK_LEASE_DURATION="30s", RUNWICK_LEASE_SAFETY_MARGN="1s"
+    )
+    assert (status, out) == (2, "")
+    assert err.startswith("Runwick cannot start: 4 problems.\n")
+    for piece in ("invalid_timing", "V-04", "unknown_setting", "RUNWICK_LEASE_SAFETY_MARGIN", "invalid_pool", "erands"):
+        assert piece in err
+    assert "store_not_installed" in err
+    assert str(place.folder / "errands.db") in err
+    assert not (place.folder / "errands.db").exists()
+
+
+def test_an_application_that_declares_nothing_to_run_is_refused(place: Place) -> None:
+    place.write('from runwick import Runwick\nrw = Runwick("empty", store="sqlite:///empty.db")\n')
+    status, _, err = place.run("errands")
+    assert (status, "missing_handler" in err) == (2, True)
+
+
+def test_a_failing_import_is_one_problem_with_its_place(place: Place) -> None:
+    place.write("import nothing_like_it\n")
+    status, _, err = place.run("errands")
+    assert status == 2
+    assert "import_failed" in err
+    assert "nothing_like_it" in err
+
+
+def test_another_directory_can_come_first_on_the_path(place: Place, errands: Any) -> None:
+    (place.folder / "elsewhere").mkdir()
+    status, _, err = place.run("errands", "--check", "--app-dir", "elsewhere")
+    assert (status, "invalid_application" in err) == (2, True)
+
+
+def test_term_drains_and_gives_back_what_has_not_begun(place: Place, errands: Any) -> None:
+    gate = place.folder / "gate"
+    held = errands.rw.dispatch(errands.Run("hold", str(gate)))
+    supervisor = place.command("errands", "--executors", "1")
+    wait_for((place.folder / "gate.started").exists, "the handler to begin")
+    waiting = errands.rw.dispatch(errands.Run("later"))
+    # To the whole group, as a terminal or a container does it: executors must not end early.
+    os.killpg(supervisor.pid, signal.SIGTERM)
+    assert supervisor.stdout is not None
+    wait_for(lambda: "stopping: 1 running" in supervisor.stdout.readline(), "the drain")
+    gate.touch()
+    assert supervisor.wait(30) == 0
+    assert (errands.rw.get(held).state, errands.rw.get(waiting).state) == ("succeeded", "pending")
+
+
+def test_a_second_signal_kills_and_the_job_need_not_wait(place: Place, errands: Any) -> None:
+    held = errands.rw.dispatch(errands.Run("hold", str(place.folder / "gate")))
+    supervisor = place.command("errands", "--executors", "1")
+    wait_for((place.folder / "gate.started").exists, "the handler to begin")
+    terminate(supervisor)
+    assert supervisor.stdout is not None
+    wait_for(lambda: "stopping: 1 running" in supervisor.stdout.readline(), "the drain")
+    terminate(supervisor, signal.SIGINT)
+    assert supervisor.wait(30) == 0
+    view = errands.rw.get(held)
+    assert (view.state, [attempt.outcome for attempt in view.attempts]) == ("retrying", ["interrupted"])
+
+
+def test_titles_say_what_each_process_does_and_no_store(place: Place, errands: Any) -> None:
+    errands.rw.dispatch(errands.Run("hold", str(place.folder / "gate")))
+    supervisor = place.command("errands", "--executors", "1")
+    wait_for((place.folder / "gate.started").exists, "the handler to begin")
+    wait_for(lambda: "runwick executor 1 errands: errands.run" in family_of(supervisor), "the executor's title")
+    assert "runwick zygote errands" in family_of(supervisor)
+    assert not any("errands.db" in title for title in family_of(supervisor))
+    (place.folder / "gate").touch()

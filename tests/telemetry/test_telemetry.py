@@ -1,0 +1,49 @@
+import logging
+
+import pytest
+
+from runwick.contracts.outcomes import Outcome, OutcomeKind, Settlement
+from runwick.contracts.states import JobState
+from runwick.telemetry import events
+from runwick.telemetry.bus import Bus
+from runwick.telemetry.logs import log_events
+from tests.attempts import an_attempt
+
+
+def test_listeners_hear_their_type_in_order_and_a_failing_one_hurts_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    bus = Bus()
+    heard: list[str] = []
+
+    def broken(event: events.Recovered) -> None:
+        raise RuntimeError("a listener's own fault")
+
+    bus.listen(events.Recovered, broken)
+    bus.listen(events.Recovered, lambda event: heard.append(f"recovered {event.count}"))
+    bus.listen(events.WorkerStopped, lambda event: heard.append("stopped"))
+    bus.publish(events.Recovered(3))
+    assert heard == ["recovered 3"]
+    assert "a listener of Recovered failed" in caplog.text
+
+
+def test_log_records_carry_stable_event_ids_and_no_error_text(caplog: pytest.LogCaptureFixture) -> None:
+    bus = Bus()
+    log_events(bus)
+    caplog.set_level(logging.INFO, logger="runwick")
+    attempt = an_attempt()
+    failed = Settlement(attempt, Outcome(OutcomeKind.FAILED, "handler_failed"), JobState.RETRYING, "handler_failed", 5)
+    succeeded = Settlement(attempt, Outcome(OutcomeKind.SUCCEEDED), JobState.SUCCEEDED)
+    bus.publish(events.WorkerReady("reports", 2))
+    bus.publish(events.Settled([succeeded, failed], 0.001))
+    bus.publish(events.LeaseLost(attempt, "the store gave it away"))
+    bus.publish(events.SettlementDelayed(1, 2, "busy", 2.0))
+    bus.publish(events.SettlementDelayed(1, 4, "busy", 8.0))
+    bus.publish(events.WorkerStopped(0))
+    ids = [(record.event_id, record.levelname) for record in caplog.records]
+    assert ids == [
+        (1000, "INFO"),
+        (1011, "WARNING"),
+        (1003, "ERROR"),
+        (1004, "WARNING"),
+        (1004, "ERROR"),
+        (1001, "INFO"),
+    ]
