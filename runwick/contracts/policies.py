@@ -7,11 +7,7 @@ from typing import Final
 
 import msgspec
 
-DAY_MS: Final = 24 * 60 * 60 * 1000
-
 EXECUTIONS_MAX: Final = 100
-RETRY_DELAY_MAX_MS: Final = DAY_MS
-EXECUTION_TIMEOUT_MAX_MS: Final = 30 * DAY_MS
 
 
 class JobPolicy(msgspec.Struct, frozen=True, kw_only=True):

@@ -74,8 +74,8 @@ class ClaimStore(Runs, Protocol):
 
 class SettleStore(Runs, Protocol):
     def settle(self, settlements: Sequence[Settlement]) -> Act[list[Answer]]:
-        """End these attempts in one fenced batch; answers in input order. Idempotent: a second time answers
-        NOT_YOURS and writes nothing.
+        """End these attempts in one fenced batch; answers in input order. Idempotent: the same settlement sent again
+        answers DONE and writes nothing.
 
         Raises:
             SettlementRejected: the batch was refused for its content; nothing of it was written.

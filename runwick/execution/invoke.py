@@ -59,6 +59,7 @@ class Invoker:
         }
         self._providers = catalog.providers
         self._process = ProcessScope(catalog.providers, contextlib.nullcontext() if alone else _turn())
+        self._alone = alone
         self._clock = clock
         self._measure = _measuring(clock, record_usage, alone)
         self._begun = begun
@@ -92,7 +93,7 @@ class Invoker:
             step, failure = Step.CLOSE, raised.pop(0)
         if failure is None:
             return Outcome(OutcomeKind.SUCCEEDED, result=result, usage=usage, begun_at_ms=begun_at_ms)
-        kind, code = verdict(step, failure)
+        kind, code = verdict(step, failure, can_be_stopped=not self._alone)
         detail = described(failure, raised)
         # An error holds this frame through its traceback. Letting go of it here frees what the handler's frames hold
         # now, not when the collector comes by.
@@ -142,21 +143,29 @@ class Invoker:
         return self._clock.now_ms()
 
     def _run_on_loop(self, life: Coroutine[Any, Any, T], context: contextvars.Context) -> T:
-        if self._runner is None:
-            import asyncio
+        import asyncio
 
+        if self._runner is None:
             self._runner = asyncio.Runner()
         loop = self._runner.get_loop()
-        task = loop.create_task(life, context=context)
-        while True:
+        ended: list[T] = []
+
+        async def live() -> None:
+            # Kept here and not by the task: a handler can cancel that without waiting for anything afterwards.
+            ended.append(await life)
+
+        task = loop.create_task(live(), context=context)
+        task.add_done_callback(lambda _: loop.stop())
+        while not task.done():
             try:
-                return loop.run_until_complete(task)
+                loop.run_forever()  # anybody on it may stop it, so it may end before the attempt
             except (SystemExit, KeyboardInterrupt) as error:
                 # From a task that the handler started, or from a signal: it stopped the loop under the attempt.
-                if task.done():
-                    raise
                 if isinstance(error, KeyboardInterrupt):
                     task.cancel()
+        if not ended:
+            task.result()  # an earlier handler's task cancelled it before its first step: this process is spent
+        return ended[0]
 
 
 def _handler_of(binding: HandlerBinding) -> Callable[..., Any]:

@@ -14,12 +14,15 @@ A provider sees the failure but cannot swallow it, and one that fails while clos
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, Final
 
 from runwick.contracts.context import JobContext
 from runwick.contracts.jobs import Job
 from runwick.declarations.providers import Provider
 from runwick.declarations.signatures import Parameter
+
+_traceback_of: Final = vars(BaseException)["__traceback__"].__get__
+"""The traceback of an error whose class may forbid to ask it for one."""
 
 
 class _Scope:
@@ -49,7 +52,7 @@ class _Scope:
         raised: list[BaseException] = []
         while self._managers:
             manager, is_async = self._managers.pop()
-            told = (None, None, None) if failure is None else (type(failure), failure, failure.__traceback__)
+            told = (None, None, None) if failure is None else (type(failure), failure, _traceback_of(failure))
             try:
                 if is_async:
                     await manager.__aexit__(*told)
@@ -58,7 +61,7 @@ class _Scope:
             except BaseException as error:
                 if error is not failure:
                     raised.append(error)
-                    failure = failure or error
+                    failure = error if failure is None else failure
         self._values.clear()
         failure = None  # it may hold this frame through its traceback
         return raised

@@ -4,6 +4,7 @@ A loop is an object with a `run_once` that does one round and answers how long i
 its errors, tells them to the bus, and pauses; a wake-up ends a sleep early. Tests call `run_once` themselves.
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
@@ -52,8 +53,6 @@ async def keep_running(loop: Loop, *, until: Callable[[], bool], failed: Callabl
 
 async def _pause(loop: Loop, until: Callable[[], bool]) -> None:
     """Sleep the whole pause after a failure, but end with the loop."""
-    import asyncio
-
     left_s = loop.pause_after_failure_s
     step_s = 0.05
     while left_s > 0 and not until():

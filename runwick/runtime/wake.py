@@ -1,6 +1,7 @@
 """A wake-up: ends somebody's sleep early, from any thread. Ringing twice wakes once; a ring while awake is kept."""
 
 import asyncio
+import contextlib
 import threading
 
 
@@ -21,7 +22,8 @@ class Wake:
         if threading.get_ident() == self._thread:
             self._end_sleep()
         else:
-            self._loop.call_soon_threadsafe(self._end_sleep)
+            with contextlib.suppress(RuntimeError):  # the loop was closed: nobody sleeps on it any more
+                self._loop.call_soon_threadsafe(self._end_sleep)
 
     async def sleep(self, seconds: float | None) -> bool:
         """Sleep until rung, or for `seconds` (None: without limit). Answers whether it was rung."""

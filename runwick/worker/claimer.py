@@ -87,6 +87,11 @@ class Claimer:
         self.stopped = False
         """Set by the drain: what is claimed from now on goes straight back."""
 
+    @property
+    def is_claiming(self) -> bool:
+        """Whether a claim is under way, whose answer nobody holds yet."""
+        return self._claiming
+
     def join(self) -> None:
         """Results are written now: a claim that goes along costs no transaction of its own."""
         if not self._claiming:

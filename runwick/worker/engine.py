@@ -1,6 +1,6 @@
 """A worker's life, whatever runs its handlers.
 
-    backend up ─▶ loops run: claimer · finalizer · heartbeat · recovery ─▶ drain ─▶ backend down ─▶ good-bye
+    backend up ─▶ loops run: claimer · finalizer · heartbeat · watchdog · recovery ─▶ drain ─▶ backend down ─▶ good-bye
 
     drain, measured from the stop: claim nothing more ▶ give back what has not begun ▶ let run, still renewing
                                    ▶ stop by force ▶ settle what is known ▶ leave the rest to its leases
@@ -26,7 +26,7 @@ from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
 from runwick.worker.claimer import Claimer, Intake
 from runwick.worker.finalizer import Finalizer
-from runwick.worker.heartbeat import Heartbeat
+from runwick.worker.heartbeat import Heartbeat, Watchdog
 from runwick.worker.recovery import Recovery
 from runwick.worker.registry import Registry
 from runwick.worker.tally import Tally
@@ -138,6 +138,7 @@ class Worker:
             recovery_due=self._recovery.due,
             stop_runs=self._backend.stop_runs,
         )
+        self._watchdog = Watchdog(self._registry, self._timings, clock=clock, lose=self._heartbeat.lose)
 
     # The backend's sink -----------------------------------------------------------------------------------------
 
@@ -187,7 +188,7 @@ class Worker:
         await self._backend.start(self)
         self._bus.publish(events.WorkerReady(self._application, self._presence.executors))
         claiming = self._start(self._claimer, until=lambda: self._claimer.stopped)
-        keeping = [self._start(loop, until=self._is_finished) for loop in (self._heartbeat, self._recovery)]
+        keeping = [self._start(loop, until=self._is_finished) for loop in self._keepers]
         settling = self._start(self._finalizer, until=self._is_finished)
         self.on_ready()
         try:
@@ -200,6 +201,11 @@ class Worker:
             await asyncio.gather(claiming, settling, *keeping)
         await self._say_good_bye()
         return outlook
+
+    @property
+    def _keepers(self) -> tuple[Loop, ...]:
+        """The loops that keep what is held, to the very end."""
+        return self._heartbeat, self._watchdog, self._recovery
 
     def _start(self, loop: Loop, *, until: Callable[[], bool]) -> asyncio.Task[None]:
         return asyncio.create_task(keep_running(loop, until=until, failed=self._loop_failed), name=loop.name)
@@ -238,7 +244,8 @@ class Worker:
             await self._wait_while(lambda: self._backend.running() > 0, runs_until_s + self._timings.cancellation_s)
         settled_until_s = self._clock.steady_s() + self._timings.finalization_s
         await self._wait_while(
-            lambda: len(self._registry) > 0, min(settled_until_s, started_s + self._timings.budget_s)
+            lambda: self._claimer.is_claiming or len(self._registry) > 0,
+            min(settled_until_s, started_s + self._timings.budget_s),
         )
 
     async def _wait_while(self, condition: Callable[[], bool], until_s: float) -> None:
@@ -250,7 +257,8 @@ class Worker:
 
     def _finish(self) -> None:
         self._finished = True
-        for loop in (self._claimer, self._finalizer, self._heartbeat, self._recovery):
+        loops: tuple[Loop, ...] = (self._claimer, self._finalizer, *self._keepers)
+        for loop in loops:
             loop.wake.ring()
 
     async def _say_good_bye(self) -> None:

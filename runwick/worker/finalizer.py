@@ -174,8 +174,7 @@ class Finalizer:
     async def _write_apart(self, batch: list[Settlement], error: SettlementRejected) -> None:
         """Find the one whose content the store refuses, by halving; the others must not suffer for it."""
         if len(batch) == 1:
-            self._bus.publish(events.SettlementRefused(batch[0].attempt, str(error)))
-            await self._write([_without_content(batch[0], error)])
+            await self._write_without_content(batch[0], error)
             return
         middle = len(batch) // 2
         try:
@@ -185,6 +184,17 @@ class Finalizer:
             raise
         await self._write(batch[middle:])
 
+    async def _write_without_content(self, refused: Settlement, error: SettlementRejected) -> None:
+        """Settle it as refused. If even that is refused, let go of it, so that its lease runs out and recovery
+        closes it: held for ever, it would be renewed for ever."""
+        attempt = refused.attempt
+        self._bus.publish(events.SettlementRefused(attempt, str(error)))
+        if refused.code == "settlement_rejected":
+            self._registry.remove([attempt])
+            self._bus.publish(events.LeaseLost(attempt, "the store refuses its end without content too"))
+            return
+        await self._write([_without_content(refused)])
+
     async def _write_releases(self) -> None:
         attempts, self._unstarted = self._unstarted, []
         try:
@@ -192,10 +202,14 @@ class Finalizer:
         except Exception:
             self._unstarted = attempts + self._unstarted
             raise
-        locked = [attempt for attempt, answer in zip(attempts, answers, strict=True) if answer is Answer.LOCKED]
-        self._unstarted += locked
-        self._registry.remove(attempt for attempt in attempts if attempt not in locked)
-        self._bus.publish(events.Released(attempts))
+        answered = list(zip(attempts, answers, strict=True))
+        self._unstarted += [attempt for attempt, answer in answered if answer is Answer.LOCKED]
+        self._registry.remove(attempt for attempt, answer in answered if answer is not Answer.LOCKED)
+        for attempt, answer in answered:
+            if answer is Answer.NOT_YOURS:
+                self._bus.publish(events.LeaseLost(attempt, "it was given back after the lease had gone"))
+        if released := [attempt for attempt, answer in answered if answer is Answer.DONE]:
+            self._bus.publish(events.Released(released))
 
     def _pause_s(self, error: Exception) -> float:
         self._tries += 1
@@ -209,14 +223,8 @@ class Finalizer:
         return pause_s
 
 
-def _without_content(refused: Settlement, error: SettlementRejected) -> Settlement:
-    """The same end without what could not be stored: the job fails, and the reason is in the record.
-
-    Raises:
-        SettlementRejected: it was this one already, so the store refuses more than content.
-    """
-    if refused.code == "settlement_rejected":
-        raise error
+def _without_content(refused: Settlement) -> Settlement:
+    """The same end without what could not be stored: the job fails, and the reason is in the record."""
     outcome = Outcome(
         OutcomeKind.FAILED_PERMANENTLY,
         code="settlement_rejected",

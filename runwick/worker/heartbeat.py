@@ -1,15 +1,16 @@
-"""The heartbeat: renews what the registry holds, tells the worker's presence, and notices lost leases.
+"""The heartbeat renews what the registry holds and tells the worker's presence; the watchdog notices lost leases.
 
     every renewal interval ± jitter     one call renews all held leases and re-arms their local deadlines
     every recovery scan ± jitter        the same call without renewals: presence, and whether recovery is due
     every watchdog interval             leases past their local deadline count as lost, for good
 
 A deadline counts from the *start* of the renewal that was confirmed, so it always lies before the store's. No answer
-in time means the lease is lost, even if a late answer arrives.
+in time means the lease is lost, even if a late answer arrives. The watchdog is a loop of its own, because a renewal
+that hangs is exactly when it is needed.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from runwick.contracts.ambient import Clock, Dice
 from runwick.contracts.attempts import Attempt, Held, WorkerPresence
@@ -18,7 +19,7 @@ from runwick.runtime.wake import Wake
 from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
 from runwick.worker.registry import Registry
-from runwick.worker.timings import Timings
+from runwick.worker.timings import FAILED_ROUND_PAUSE_S, Timings
 
 
 class Heartbeat:
@@ -55,12 +56,11 @@ class Heartbeat:
 
     async def run_once(self) -> float | None:
         now_s = self._clock.steady_s()
-        self._lose(self._registry.past_deadline(now_s), "no renewal was confirmed in time")
         if now_s >= min(self._next_renewal_s, self._next_scan_s):
             await self._beat(now_s)
         now_s = self._clock.steady_s()
         next_beat_s = min(self._next_renewal_s, self._next_scan_s)
-        return max(0.0, min(next_beat_s - now_s, self._timings.watchdog_s))
+        return max(0.0, next_beat_s - now_s)
 
     async def _beat(self, started_s: float) -> None:
         renews = started_s >= self._next_renewal_s
@@ -72,7 +72,7 @@ class Heartbeat:
                 self._store.renew(self._presence, held, self._timings.lease_ms, scan_interval_ms)
             )
         self._registry.renewed(held, beat.lost | beat.locked, started_s + self._timings.attempt_deadline_s)
-        self._lose(beat.lost, "the store gave it to another worker or closed it")
+        self.lose(beat.lost, "the store gave it to another worker or closed it")
         if beat.recovery_due:
             self._recovery_due()
         if renews:
@@ -81,7 +81,8 @@ class Heartbeat:
             )
         self._next_scan_s = started_s + self._spread_s(self._timings.scan_interval_s, self._timings.scan_jitter_s)
 
-    def _lose(self, jobs: Sequence[int] | frozenset[int], reason: str) -> None:
+    def lose(self, jobs: Iterable[int], reason: str) -> None:
+        """Declare these leases lost for good and have what runs under them stopped."""
         lost = self._registry.lose(jobs)
         for attempt in lost:
             self._bus.publish(events.LeaseLost(attempt, reason))
@@ -90,3 +91,23 @@ class Heartbeat:
 
     def _spread_s(self, interval_s: float, jitter_s: float) -> float:
         return interval_s + jitter_s * (2 * self._dice.fraction() - 1)
+
+
+class Watchdog:
+    """Compares the local deadlines of one worker's leases with the clock, whatever the store is doing."""
+
+    name = "watchdog"
+    pause_after_failure_s = FAILED_ROUND_PAUSE_S
+
+    def __init__(
+        self, registry: Registry, timings: Timings, *, clock: Clock, lose: Callable[[Iterable[int], str], None]
+    ) -> None:
+        self.wake = Wake()
+        self._registry = registry
+        self._interval_s = timings.watchdog_s
+        self._clock = clock
+        self._lose = lose
+
+    async def run_once(self) -> float | None:
+        self._lose(self._registry.past_deadline(self._clock.steady_s()), "no renewal was confirmed in time")
+        return self._interval_s

@@ -35,7 +35,6 @@ PAYLOADS_MAX_BYTES: Final = 16 * 1024 * 1024
 _WATCH_MIN_S: Final = 0.01
 _WATCH_MAX_S: Final = 0.03
 """While anything waits, the next look is when executors want to be refilled, within these bounds."""
-"""How often it is looked whether anybody waits for too long, while anybody waits at all."""
 _UNHURRIED_MS: Final = 15.0
 """An executor with so much to do needs nobody to hear of each end: about as much as lies between two looks."""
 _FAILED_BOOTS_MAX: Final = 3
@@ -151,7 +150,8 @@ class ExecutorBackend:
         for executor in self._seats.living.values():
             if any(map(is_lost, executor.held)):
                 self._placement.strand(executor.take_back(), now_s)
-                if any(map(is_lost, executor.held)):
+                # What is left it has taken; whatever stands before the last of that has ended, unheard yet.
+                if executor.held and is_lost(executor.held[-1]):
                     executor.kill((OutcomeKind.INTERRUPTED, "lease_lost"))
         self._give_up(is_lost)
         self._place(now_s)
@@ -270,7 +270,8 @@ class ExecutorBackend:
             if limit_s is not None and limit_s <= now_s:
                 overdue = executor.held[0]
                 self._placement.strand(executor.take_back(), now_s)
-                if executor.held and executor.held[0] is overdue:
+                # If it has taken another one since, the overdue one has ended in this very moment.
+                if executor.held and executor.held[-1] is overdue:
                     executor.kill((OutcomeKind.TIMED_OUT, "execution_timed_out"))
 
     def _nobody_waits(self) -> bool:

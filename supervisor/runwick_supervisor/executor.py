@@ -154,9 +154,12 @@ class Executor:
         return None if limit_ms is None else self._head_since_s + limit_ms / 1000
 
     def take_back(self) -> list[Held]:
-        """Take back all that it has not taken, in the order in which it was handed over."""
+        """Take back all that it has not taken, in the order in which it was handed over.
+
+        Nothing from one that was asked to end: the newest record is then the word to stop, not a run.
+        """
         taken_back: list[Held] = []
-        while self.held and self._end.take_back():
+        while self.held and not self.stopping and self._end.take_back():
             held = self.held.pop()
             self.expected_ms -= held.expected_ms
             taken_back.append(held)

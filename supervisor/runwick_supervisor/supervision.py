@@ -45,8 +45,6 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     app_dir: str
     executors: int
-    executors_given: bool
-    """Whether the command line or the environment named the number."""
     cores: int
     queues: tuple[str, ...] | None
     check_only: bool
@@ -128,21 +126,21 @@ async def _plan(
 
 def _pool(orders: Orders, manifest: Manifest, problems: list[Problem]) -> Pool:
     """The one pool, with the number of executors and the queues that were asked for."""
-    pool = manifest.pools[0] if manifest.pools else DEFAULT_POOL
-    queues = pool.queues
-    if orders.queues is not None:
-        served = pool.queues or manifest.queues
-        queues = orders.queues
-        for queue in orders.queues:
-            if queue not in served:
-                listed = ", ".join(served)
-                problems.append(
-                    Problem("invalid_pool", "--queues", f'names "{queue}", which the pool does not serve: {listed}.')
-                )
-    pool = Pool(pool.name, queues, orders.executors)
+    declared = manifest.pools[0] if manifest.pools else DEFAULT_POOL
+    pool = Pool(declared.name, declared.queues, orders.executors)
+    problems += check_pools([pool], manifest.queues, manifest.worker.outstanding_max(orders.executors))
     if orders.queues is None:
-        problems += check_pools([pool], manifest.queues, manifest.worker.outstanding_max(orders.executors))
-    return pool
+        return pool
+    served = pool.queues or manifest.queues
+    listed = ", ".join(served)
+    if not orders.queues:
+        problems.append(Problem("invalid_pool", "--queues", f"names no queue; the pool serves: {listed}."))
+    for queue in orders.queues:
+        if queue not in served:
+            problems.append(
+                Problem("invalid_pool", "--queues", f'names "{queue}", which the pool does not serve: {listed}.')
+            )
+    return Pool(pool.name, orders.queues, orders.executors)
 
 
 def _open(url: str, options: SqliteOptions, problems: list[Problem], clock: Clock) -> Store | None:

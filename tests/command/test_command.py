@@ -83,6 +83,14 @@ def test_everything_that_is_wrong_is_said_at_once_and_nothing_is_written(place: 
     assert not (place.folder / "errands.db").exists()
 
 
+def test_named_queues_hide_nothing_that_is_wrong_with_the_pool(place: Place, errands: Any) -> None:
+    too_many = ("errands", "--check", "--executors", "3", "--queues", "others")
+    status, _, err = place.run(*too_many, RUNWICK_MAX_OUTSTANDING_ATTEMPTS="2")
+    assert (status, "pool_budget_exceeded" in err) == (2, True)
+    status, _, err = place.run("errands", "--until-empty", "--queues", ",")
+    assert (status, "names no queue" in err) == (2, True)
+
+
 def test_an_application_that_declares_nothing_to_run_is_refused(place: Place) -> None:
     place.write('from runwick import Runwick\nrw = Runwick("empty", store="sqlite:///empty.db")\n')
     status, _, err = place.run("errands")

@@ -81,6 +81,18 @@ def test_settled_twice_the_second_is_not_yours_and_writes_nothing(bench: Bench) 
     assert before.state is JobState.SUCCEEDED
 
 
+def test_the_same_settlement_sent_again_is_done_and_writes_nothing(bench: Bench) -> None:
+    attempt = bench.claimed()
+    again = Settlement(attempt, FAILURE, JobState.RETRYING, "handler_failed", 0)
+    assert bench.run(bench.store.settle([again])) == [Answer.DONE]
+    before = bench.job(attempt.job_id)
+    assert bench.run(bench.store.settle([again])) == [Answer.DONE]
+    assert bench.job(attempt.job_id) == before
+    (current,) = bench.claim().attempts
+    assert bench.run(bench.store.settle([again])) == [Answer.DONE]
+    assert bench.succeed(current) is Answer.DONE
+
+
 def test_an_old_token_settles_nothing(bench: Bench) -> None:
     attempt = bench.claimed()
     bench.retry(attempt, 0)

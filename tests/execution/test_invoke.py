@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -124,6 +125,60 @@ def test_nothing_that_a_handler_raises_ends_the_process(error: BaseException, is
     assert (outcome.kind, outcome.code) == (OutcomeKind.FAILED, "handler_failed")
 
 
+class Secretive(Exception):
+    """Answers no question, not even for its class or its traceback."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+    def __bool__(self) -> bool:
+        raise RuntimeError("bool")
+
+
+class Agreeable(PermanentJobFailure):
+    """Answers with what answers nothing."""
+
+    @property
+    def code(self) -> Any:
+        return Secretive()
+
+    @code.setter
+    def code(self, value: Any) -> None: ...
+
+
+@pytest.mark.parametrize("provided", [False, True], ids=["alone", "with a provider"])
+def test_an_error_that_answers_no_question_is_an_outcome(provided: bool) -> None:
+    def pages() -> Iterator[int]:
+        yield 1
+
+    def handler(job: BuildReport) -> None:
+        raise Secretive
+
+    def handler_with_provider(job: BuildReport, pages: int) -> None:
+        raise Secretive
+
+    catalog = a_catalog(handler_with_provider if provided else handler, attempt=(pages,))
+    outcome = an_invoker(catalog).invoke_blocking(a_run(), PAYLOAD)
+    assert (outcome.kind, outcome.code) == (OutcomeKind.FAILED, "handler_failed")
+    assert outcome.error is not None
+    assert outcome.error.type.endswith("Secretive")
+
+
+def test_two_errors_that_answer_no_question_are_an_outcome() -> None:
+    def pages() -> Iterator[int]:
+        yield 1
+        raise Secretive
+
+    def shop() -> Iterator[str]:
+        yield "north"
+        raise Secretive
+
+    def handler(job: BuildReport, pages: int, shop: str) -> None: ...
+
+    outcome = an_invoker(a_catalog(handler, attempt=(pages, shop))).invoke_blocking(a_run(), PAYLOAD)
+    assert (outcome.kind, outcome.code) == (OutcomeKind.FAILED, "provider_failed")
+
+
 def test_a_permanent_failure_carries_its_own_code_and_message() -> None:
     def handler(job: BuildReport) -> None:
         raise PermanentJobFailure("order_not_found", "Order 7 does not exist.")
@@ -169,6 +224,7 @@ class Raising(PermanentJobFailure):
         PermanentJobFailure(5),  # type: ignore[arg-type]
         Bare(),
         Raising("kept", "but not readable"),
+        Agreeable("kept", "but not shown"),
     ],
     ids=repr,
 )
@@ -349,6 +405,51 @@ def test_a_task_that_wants_to_end_the_process_does_not(stop: type[BaseException]
     try:
         assert invoker.invoke_blocking(a_run(), PAYLOAD).kind is OutcomeKind.SUCCEEDED
         assert invoker.invoke_blocking(a_run("reports.drop"), PAYLOAD).result == b'"fine"'
+    finally:
+        invoker.close()
+
+
+def test_a_handler_that_stops_the_loop_goes_on() -> None:
+    async def handler(job: BuildReport) -> int:
+        for _ in range(3):
+            asyncio.get_running_loop().stop()
+            await asyncio.sleep(0)
+        return job.pages
+
+    assert outcome_of(handler).result == b"3"
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["and returns", "and waits"])
+def test_a_handler_that_cancels_itself_was_not_interrupted(waits: bool) -> None:
+    async def handler(job: BuildReport) -> int:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        if waits:
+            await asyncio.sleep(60)
+        return job.pages
+
+    outcome = outcome_of(handler)
+    if waits:  # nobody stopped a worker, so it must not run again at once
+        assert (outcome.kind, outcome.code) == (OutcomeKind.FAILED, "handler_failed")
+    else:
+        assert outcome.result == b"3"
+
+
+@pytest.mark.parametrize("stop", [SystemExit, KeyboardInterrupt])
+def test_a_task_that_ends_the_process_after_its_handler_does_not(stop: type[BaseException]) -> None:
+    left = []
+
+    async def quitting() -> None:
+        raise stop
+
+    async def handler(job: BuildReport) -> int:
+        left.append(asyncio.create_task(quitting()))
+        return job.pages
+
+    invoker = an_invoker(a_catalog(handler))
+    try:
+        assert [invoker.invoke_blocking(a_run(), PAYLOAD).result for _ in range(3)] == [b"3"] * 3
     finally:
         invoker.close()
 

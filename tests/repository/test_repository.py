@@ -45,6 +45,16 @@ def test_sql_lives_in_files() -> None:
     assert guilty == []
 
 
+def test_a_statement_numbers_all_of_its_parameters_or_none() -> None:
+    # Python 3.12.0 to 3.12.3 take numbered parameters by name alone and the others by place alone.
+    mixed = []
+    for path in sorted((ROOT / "runwick" / "stores" / "sqlite" / "sql").glob("*.sql")):
+        statement = re.sub(r"--.*", "", path.read_text())
+        if len({bool(number) for number in re.findall(r"\?(\d*)", statement)}) > 1:
+            mixed.append(path.name)
+    assert mixed == []
+
+
 def test_every_code_that_is_raised_is_in_the_table() -> None:
     names = "Error|Argument|Mismatch|NotInstalled|Unavailable|Unknown|NotFound|Rejected|Problem"
     raised = re.compile(rf"(?:{names})\(\s*\"([a-z]+(?:_[a-z]+)+)\"")

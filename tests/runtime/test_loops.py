@@ -73,3 +73,21 @@ def test_ids_of_one_process_rise() -> None:
 
 def _unexpected(name: str, error: Exception) -> None:
     raise AssertionError(f"{name}: {error}")
+
+
+def test_a_ring_after_its_loop_was_closed_reaches_nobody() -> None:
+    wake = Wake()
+
+    async def rest() -> None:
+        await wake.sleep(0.0)
+
+    asyncio.run(rest())
+    ringing = threading.Thread(target=wake.ring)
+    raised: list[object] = []
+    hook, threading.excepthook = threading.excepthook, raised.append
+    try:
+        ringing.start()
+        ringing.join()
+    finally:
+        threading.excepthook = hook
+    assert raised == []

@@ -14,7 +14,7 @@ from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
 from runwick.worker.claimer import Claimer, Intake
 from runwick.worker.finalizer import Finalizer
-from runwick.worker.heartbeat import Heartbeat
+from runwick.worker.heartbeat import Heartbeat, Watchdog
 from runwick.worker.recovery import Recovery
 from runwick.worker.registry import Registry
 from runwick.worker.tally import Tally
@@ -111,6 +111,7 @@ class Ground:
             recovery_due=self.recovery.due,
             stop_runs=self.backend.stop_runs,
         )
+        self.watchdog = Watchdog(self.registry, self.timings, clock=self.clock, lose=self.heartbeat.lose)
         self.backend.sink = Sinks(self)
         self.backend.started = True
 

@@ -124,3 +124,29 @@ def test_a_failing_settlement_keeps_the_worker_alive_until_it_lands() -> None:
 
     life.live(script, nothing_due)
     assert life.ground.job(receipt).result == b'"done"'
+
+
+def test_a_claim_that_is_under_way_at_the_stop_is_given_back_uncharged() -> None:
+    life = Life(free=1)
+    (receipt,) = life.ground.dispatch(1)
+    store, answered = life.ground.store, asyncio.Event()
+    run_async = store.run_async
+
+    async def slow_to_answer(act: Any) -> Any:
+        answer = await run_async(act)
+        if act.name == "claim" and answer.attempts:
+            life.worker.stop()
+            await answered.wait()
+        return answer
+
+    store.run_async = slow_to_answer
+
+    async def script(life: Life) -> None:
+        async with asyncio.timeout(20):
+            while not life.worker._claimer.stopped:
+                await asyncio.sleep(0.001)
+        asyncio.get_running_loop().call_later(0.2, answered.set)
+
+    life.live(script)
+    record = life.ground.job(receipt)
+    assert (record.state, record.executions) == ("pending", 0)

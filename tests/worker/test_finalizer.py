@@ -1,6 +1,6 @@
 import asyncio
 
-from runwick.contracts.errors import SettlementRejected, StoreUnavailable
+from runwick.contracts.errors import OutcomeUnknown, SettlementRejected, StoreUnavailable
 from runwick.contracts.outcomes import Outcome, OutcomeKind
 from runwick.telemetry import events
 from tests.worker.ground import Ground
@@ -74,6 +74,19 @@ def test_a_write_that_fails_is_repeated_with_its_decision_until_it_lands() -> No
     assert [event.overdue for event in delayed] == [False, True, True, True]
 
 
+def test_a_settlement_whose_answer_was_lost_is_sent_again_and_counted_once() -> None:
+    ground = Ground(free=1)
+    (receipt,) = running(ground, 1)
+    ground.store.faults_after["settle"] = [OutcomeUnknown("outcome_unknown", "the answer was lost")]
+    ground.backend.end(ground.backend.held[0], FAILED)
+    asyncio.run(ground.finalizer.run_once())
+    assert (ground.tally.retried, len(ground.registry)) == (0, 1)
+    ground.clock.advance_ms(2_000)
+    asyncio.run(ground.finalizer.run_once())
+    assert (ground.tally.retried, ground.tally.lost, len(ground.registry)) == (1, 0, 0)
+    assert len(ground.job(receipt).attempts) == 1
+
+
 def test_one_refused_result_does_not_hold_up_the_others() -> None:
     ground = Ground(free=5)
     receipts = running(ground, 5)
@@ -95,6 +108,29 @@ def test_one_refused_result_does_not_hold_up_the_others() -> None:
     assert ground.job(receipts[3]).code == "settlement_rejected"
 
 
+def test_an_end_that_is_refused_even_without_content_is_let_go_so_that_its_lease_runs_out() -> None:
+    ground = Ground(free=1)
+    (receipt,) = running(ground, 1)
+
+    def refusing(settlements: object) -> object:
+        raise SettlementRejected("settlement_rejected", "the store takes none of it")
+
+    ground.store.settle = refusing
+    ground.backend.end(ground.backend.held[0])
+    asyncio.run(ground.finalizer.run_once())
+    assert len(ground.registry) == 0, "nobody renews it any more"
+    assert ground.finalizer.idle
+    assert [type(event) for event in ground.said] == [
+        events.SettlementRefused,
+        events.SettlementRefused,
+        events.LeaseLost,
+    ]
+    ground.clock.advance_ms(61_000)
+    ground.recovery.due()
+    asyncio.run(ground.recovery.run_once())
+    assert ground.job(receipt).state == "retrying"
+
+
 def test_a_result_after_the_lease_had_gone_changes_nothing() -> None:
     ground = Ground(free=1)
     (receipt,) = running(ground, 1)
@@ -114,21 +150,12 @@ def test_nothing_is_written_for_a_lease_that_was_lost_here() -> None:
     (receipt,) = running(ground, 1)
     (attempt,) = ground.backend.held
     ground.clock.advance_ms(51_000)
-    ground.store.faults["renew"] = [StoreUnavailable("store_unavailable", "away")]
-    asyncio.run(_ignore_failure(ground))
+    asyncio.run(ground.watchdog.run_once())
     assert ground.backend.stopped_runs == [attempt]
     ground.backend.end(attempt)
     asyncio.run(ground.finalizer.run_once())
     assert "settle" not in ground.store.calls
     assert ground.job(receipt).state == "running"
-
-
-async def _ignore_failure(ground: Ground) -> None:
-    try:
-        await ground.heartbeat.run_once()
-    except StoreUnavailable:
-        return
-    raise AssertionError("the renewal should have failed")
 
 
 def test_releases_take_the_charge_back() -> None:
@@ -140,3 +167,17 @@ def test_releases_take_the_charge_back() -> None:
         record = ground.job(receipt)
         assert (record.state, record.executions, record.attempts) == ("pending", 0, [])
     assert len(ground.registry) == 0
+    assert ground.tally.released == 2
+
+
+def test_a_release_after_the_lease_had_gone_is_no_release() -> None:
+    ground = Ground(free=1)
+    (receipt,) = running(ground, 1)
+    ground.clock.advance_ms(61_000)
+    ground.recovery.due()
+    asyncio.run(ground.recovery.run_once())
+    ground.finalizer.release(ground.backend.take_back())
+    asyncio.run(ground.finalizer.run_once())
+    assert ground.job(receipt).state == "retrying"
+    assert len(ground.registry) == 0
+    assert (ground.tally.released, ground.tally.lost) == (0, 1)

@@ -1,7 +1,11 @@
 import asyncio
+from typing import TypeVar
 
+from runwick.contracts.stores import Act
 from runwick.telemetry import events
 from tests.worker.ground import Ground
+
+T = TypeVar("T")
 
 
 def test_a_renewal_keeps_the_lease_and_re_arms_the_deadline() -> None:
@@ -23,9 +27,11 @@ def test_a_lease_that_was_not_renewed_is_lost_before_the_store_gives_it_away() -
     ground.dispatch(1)
     asyncio.run(ground.claimer.run_once())
     ground.clock.advance_ms(49_000)
-    assert ground.registry.past_deadline(ground.clock.steady_s()) == []
+    asyncio.run(ground.watchdog.run_once())
+    assert ground.backend.stopped_runs == []
     ground.clock.advance_ms(1_000)
-    assert ground.registry.past_deadline(ground.clock.steady_s()) != []
+    assert asyncio.run(ground.watchdog.run_once()) == 1.0
+    assert ground.backend.stopped_runs == ground.backend.held
 
 
 def test_a_lease_that_the_store_gave_away_is_stopped_here() -> None:
@@ -62,3 +68,28 @@ def test_it_scans_between_renewals_without_renewing() -> None:
     ground.clock.advance_ms(1_000)
     asyncio.run(ground.heartbeat.run_once())
     assert ground.store.calls == ["renew", "renew"]
+
+
+def test_a_lease_is_lost_in_time_while_a_renewal_hangs() -> None:
+    ground = Ground(free=1)
+    ground.dispatch(1)
+
+    async def scenario() -> None:
+        await ground.claimer.run_once()
+        asked = asyncio.Event()
+
+        async def hang(act: Act[T]) -> T:
+            asked.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        ground.store.run_async = hang
+        renewal = asyncio.create_task(ground.heartbeat.run_once())
+        await asked.wait()
+        ground.clock.advance_ms(50_000)
+        await ground.watchdog.run_once()
+        assert not renewal.done()
+        assert ground.backend.stopped_runs == ground.backend.held
+        renewal.cancel()
+
+    asyncio.run(scenario())

@@ -7,11 +7,12 @@ from runwick.contracts.outcomes import Answer, Settlement
 from runwick.contracts.stores import Act
 from runwick.stores.sqlite.ending import Endings
 from runwick.stores.sqlite.interned import Steps
-from runwick.stores.sqlite.leased import NOBODY, held
+from runwick.stores.sqlite.leased import NOBODY, held, json_list
+from runwick.stores.sqlite.steps import Step
 
 
 def settle(settlements: Sequence[Settlement], clock: Clock) -> Act[list[Answer]]:
-    """End these attempts; answers in input order. A second time answers NOT_YOURS and writes nothing.
+    """End these attempts; answers in input order. The same settlement sent again answers DONE and writes nothing.
 
     Raises (when run):
         SettlementRejected: the content of one cannot be stored, or its job's state does not allow the move; nothing
@@ -24,14 +25,23 @@ def _settle(settlements: Sequence[Settlement], clock: Clock) -> Steps[list[Answe
     holdings = yield from held(settlement.attempt for settlement in settlements)
     endings = yield from Endings.opened(clock.now_ms())
     answers: list[Answer] = []
-    for settlement in settlements:
+    not_held: list[int] = []
+    for place, settlement in enumerate(settlements):
         attempt = settlement.attempt
         claim_token, state = holdings.get(attempt.job, NOBODY)
         if claim_token != attempt.claim_token:
+            not_held.append(place)
             answers.append(Answer.NOT_YOURS)
             continue
         del holdings[attempt.job]
         endings.settle(state, settlement)
         answers.append(Answer.DONE)
+    if not_held:
+        # Was the answer to an earlier sending lost? Then it has landed, and this one has nothing to add.
+        jobs = json_list(settlements[place].attempt.job for place in not_held)
+        landed = {(attempt_id, outcome) for attempt_id, outcome in (yield Step("settled_before", (jobs,)))}
+        for place in not_held:
+            if (settlements[place].attempt.attempt_id, settlements[place].outcome.kind.value) in landed:
+                answers[place] = Answer.DONE
     yield from endings.write()
     return answers
