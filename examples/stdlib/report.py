@@ -72,15 +72,22 @@ def command_for_more(facts: Facts) -> str:
     return f".venv/bin/runwick jobs get {job_id} --app {facts.application}"
 
 
+def module_name(path: str) -> str:
+    """A module as it is imported, which is shorter than its path: ``test.test_typing``."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
 def _ranking(examined: Sequence[Examined]) -> Table:
-    table = _table("The most complex modules", "module", "lines", "functions", "branches", "nesting")
+    table = _table("The most complex modules", "module", "lines", "functions", "branches")
     table.add_column("most complex function", no_wrap=True)
     parsed = [module for module in examined if module.measures["parsed"]]
     for module in sorted(parsed, key=lambda module: module.measures["branches"], reverse=True)[:RANKED]:
         measures = module.measures
-        figures = [f"{measures[name]:,}" for name in ("lines", "functions", "branches", "nesting")]
+        figures = [f"{measures[name]:,}" for name in ("lines", "functions", "branches")]
         hardest = measures["most_complex"]
-        table.add_row(module.path, *figures, f"{hardest['name']} ({hardest['complexity']})" if hardest else "")
+        table.add_row(
+            module_name(module.path), *figures, f"{hardest['name']} ({hardest['complexity']})" if hardest else ""
+        )
     return table
 
 
@@ -95,12 +102,12 @@ def _totals(facts: Facts) -> Text:
 
 
 def _costs(title: str, runs: Sequence[Costly]) -> Table:
-    table = _table(title, "module", "cpu", "wall", "peak memory")
+    table = _table(title, "module", "cpu", "wall", "peak")
     table.add_column("job", no_wrap=True)
     for run in runs:
         usage = run.usage
         figures = (_seconds(usage.cpu_us), _seconds(usage.wall_us), _mebibytes(usage.rss_peak_bytes))
-        table.add_row(run.path, *figures, run.job_id)
+        table.add_row(module_name(run.path), *figures, run.job_id)
     return table
 
 

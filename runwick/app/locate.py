@@ -10,10 +10,14 @@ import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 
 from runwick.app.runwick import Runwick
 from runwick.contracts.errors import ConfigurationError, Problem
 from runwick.declarations.suggestions import did_you_mean, quoted
+
+_RUNWICK: Final = f"{Path(__file__).parents[1]}/"
+"""In front of the path of every file of Runwick itself."""
 
 
 def locate(target: str, app_dir: Path) -> Runwick:
@@ -82,10 +86,12 @@ def _applications(module: ModuleType) -> dict[str, Runwick]:
 
 
 def _failure(name: str, error: BaseException) -> ConfigurationError:
-    """Importing ran into an error; the last frame outside the import system is where to look."""
+    """Importing ran into an error; the last frame outside the import system and Runwick is where to look."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
     places = [
-        f"{frame.filename}:{frame.lineno}" for frame in frames if frame.filename not in (__file__, importlib.__file__)
+        f"{frame.filename}:{frame.lineno}"
+        for frame in frames
+        if frame.filename != importlib.__file__ and not frame.filename.startswith(_RUNWICK)
     ]
     if isinstance(error, SyntaxError) and error.filename:
         places.append(f"{error.filename}:{error.lineno}")

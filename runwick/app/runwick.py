@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from runwick.app.declaring import Declaring
 from runwick.app.stores import migrate_store, open_store, resolve_url
@@ -29,7 +29,7 @@ from runwick.config.options import JobDefaults, SqliteOptions, WorkerOptions
 from runwick.config.sources import read_environment
 from runwick.contracts.ambient import Clock, Dice, Ids
 from runwick.contracts.dispatching import BatchItem, BatchReceipt, DispatchOptions, Receipt
-from runwick.contracts.errors import ConfigurationError, JobNotFound, Problem, WaitTimeout
+from runwick.contracts.errors import ConfigurationError, InvalidArgument, JobNotFound, Problem, WaitTimeout
 from runwick.contracts.identity import id_bytes, id_text
 from runwick.contracts.jobs import Job
 from runwick.contracts.stores import JobRecord, Store
@@ -42,6 +42,8 @@ from runwick.runtime.ambient import SystemClock, SystemDice, SystemIds
 
 if TYPE_CHECKING:
     from runwick.stores.sqlite.migrate import MigrationResult
+
+O = TypeVar("O", JobDefaults, WorkerOptions, SqliteOptions)
 
 
 class Runwick(Declaring):
@@ -56,6 +58,9 @@ class Runwick(Declaring):
         sqlite: how this process works with a SQLite store.
         job_defaults: settings for every job that does not say otherwise.
         clock, dice, ids: where time, chance and ids come from; tests give their own.
+
+    Raises:
+        InvalidArgument: options of the wrong class (code ``invalid_argument``).
     """
 
     def __init__(
@@ -70,11 +75,12 @@ class Runwick(Declaring):
         dice: Dice | None = None,
         ids: Ids | None = None,
     ) -> None:
-        super().__init__(Declarations(application, job_defaults or JobDefaults(), check_job_settings, _check_pools))
+        defaults = _given("job_defaults", job_defaults, JobDefaults)
+        super().__init__(Declarations(application, defaults, check_job_settings, _check_pools))
         environment = read_environment(os.environ)
         self.application = application
-        self.worker_options = environment.applied_to(worker or WorkerOptions())
-        self.sqlite_options = environment.applied_to(sqlite or SqliteOptions())
+        self.worker_options = environment.applied_to(_given("worker", worker, WorkerOptions))
+        self.sqlite_options = environment.applied_to(_given("sqlite", sqlite, SqliteOptions))
         self.clock: Clock = clock or SystemClock()
         self.dice: Dice = dice or SystemDice()
         self.ids: Ids = ids or SystemIds()
@@ -191,6 +197,7 @@ class Runwick(Declaring):
 
         Raises:
             WaitTimeout: it had not ended by then (code ``wait_timeout``).
+            InvalidArgument: that is no id, or no timedelta.
             JobNotFound: this application has no such job.
         """
         for pause_s in pauses_s(timeout, self.clock):
@@ -267,9 +274,21 @@ class Runwick(Declaring):
         return [*self._environment_problems, *self._store_problems, *check_sqlite_options(self.sqlite_options)]
 
 
+def _given(name: str, options: O | None, kind: type[O]) -> O:
+    """The options, or the defaults where none are given."""
+    if options is None:
+        return kind()
+    if not isinstance(options, kind):
+        raise InvalidArgument("invalid_argument", f"{name} is {type(options).__name__}; give {kind.__name__}(…)")
+    return options
+
+
 def _resolved(url: str | None) -> tuple[str, tuple[Problem, ...]]:
     if url is None:
         return "", (Problem("missing_store", "store", "no store is given; use store= or set RUNWICK_STORE."),)
+    if not isinstance(url, str):
+        what = f"is {type(url).__name__}; give a URL as text, such as sqlite:///jobs.db."
+        return "", (Problem("invalid_store", "store", what),)
     try:
         return resolve_url(url, Path.cwd()), ()
     except ConfigurationError as error:

@@ -2,17 +2,22 @@
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import click
 
 from runwick.cli.application import application_options, load
 from runwick.cli.figures import elapsed, moment, size
 from runwick.cli.tables import lay_out_table
+from runwick.contracts import errors
 from runwick.contracts.errors import JobNotFound
 from runwick.contracts.identity import id_bytes, id_text
 from runwick.contracts.states import Priority
 from runwick.contracts.stores import AttemptRecord, JobRecord
 from runwick.declarations.suggestions import quoted
+
+PROCESS_ENDINGS: Final = frozenset({"signal", "exit", "unknown"})
+"""Types of errors that tell how an executor ended; an exception's type is the name of a class."""
 
 
 @click.group()
@@ -38,6 +43,8 @@ def lay_out_job(record: JobRecord) -> str:
     lines = ["  ".join(_headline(record)), f"  {'  '.join(_progress(record))}"]
     if record.attempts:
         lines.append(_attempt_table(record.attempts))
+    if any(attempt.error is not None and attempt.error.text for attempt in record.attempts):
+        lines.append("  tracebacks stored (rw.get(…).attempts[…].error)")
     if record.result is not None:
         lines.append(f"  result stored ({size(len(record.result))})")
     return "\n".join(lines)
@@ -76,10 +83,12 @@ def _attempt_table(attempts: Sequence[AttemptRecord]) -> str:
 
 
 def _fate(attempt: AttemptRecord) -> Sequence[str | None]:
-    """What it ended in and why: a code, and the type of the error but never its text."""
-    why = attempt.code
-    if attempt.error is not None:
-        why = f"{why} ({attempt.error.type})" if why else attempt.error.type
+    """What it ended in and why: a code, and the type of the error but never the text of an exception."""
+    why, error = attempt.code, attempt.error
+    if error is not None:
+        # How a process ended is told by Runwick itself, so that may be shown; its own errors have public names.
+        detail = error.message if error.type in PROCESS_ENDINGS else error.type.removeprefix(f"{errors.__name__}.")
+        why = f"{why} ({detail})" if why else detail
     return attempt.outcome, why
 
 

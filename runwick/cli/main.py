@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import click
 
+from runwick.version import __version__
+
 SUMMARIES: Final = {
     "check": "Check the configuration and the store; start nothing.",
     "jobs": "Look at jobs.",
@@ -48,6 +50,7 @@ class Subcommands(click.Group):
 
 
 @click.group(cls=Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="runwick %(version)s")
 def main() -> None:
     """Typed background jobs, durable in your own store.
 

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple, get_type_hints
 from runwick.config.durations import MILLISECOND, advice_text, milliseconds_text, parse_duration
 
 ZERO: Final = datetime.timedelta(0)
+_LONGEST: Final = datetime.timedelta.max // MILLISECOND * MILLISECOND
 
 
 class Option(NamedTuple):
@@ -89,7 +90,8 @@ def _duration_breaches(value: datetime.timedelta, option: Option) -> Iterator[tu
         return
     if value % MILLISECOND:
         below = value // MILLISECOND * MILLISECOND
-        choice = " or ".join(milliseconds_text(end) for end in (below, below + MILLISECOND) if end >= option.minimum)
+        ends = (below, below + MILLISECOND) if value < _LONGEST else (below,)
+        choice = " or ".join(milliseconds_text(end) for end in ends if end >= option.minimum)
         advice = f" Round it to {choice}." if choice else ""
         yield option.value_rule, f"({figure}) must be a whole number of milliseconds.{advice}"
     if value > MILLISECOND or option.minimum != MILLISECOND:

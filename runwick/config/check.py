@@ -110,7 +110,7 @@ def _pool_problems(pool: Pool, queues_known: Collection[str]) -> Iterator[Proble
         if not queues_known:
             yield _of_pool(pool.name, _NO_QUEUE, "pool_without_queue")
         return
-    if isinstance(pool.queues, str) or not all(isinstance(queue, str) for queue in pool.queues):
+    if not isinstance(pool.queues, tuple | list) or not all(isinstance(queue, str) for queue in pool.queues):
         yield _of_pool(pool.name, f"has queues {pool.queues!r}; they must be a tuple of names.")
         return
     if not pool.queues:

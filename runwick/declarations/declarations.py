@@ -4,7 +4,7 @@ Declaring never fails for what it says, so that an import always runs through; `
 It opens nothing, dispatches nothing and knows no store.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType, ModuleType
 from typing import Any
 
@@ -65,6 +65,10 @@ class Declarations:
     def add_module(self, module: ModuleType, where: str) -> None:
         """Every record in the module that `runwick.job` named."""
         self._frozen = None
+        if not isinstance(module, ModuleType):
+            sentence = f"add_jobs takes modules, this is {type(module).__name__} (at {where})."
+            self._misuses.append(Problem("job_not_registered", "add_jobs", sentence))
+            return
         named = [
             (value, declaration)
             for value in vars(module).values()
@@ -78,6 +82,11 @@ class Declarations:
 
     def configure_job(self, record: type[Job], settings: JobSettings, where: str) -> None:
         """Settings above the declaration's, for a record that is declared elsewhere."""
+        self._frozen = None
+        if not (isinstance(record, type) and issubclass(record, Job)):
+            sentence = f"configure_job takes a record derived from runwick.Job, this is {_shown(record)} (at {where})."
+            self._misuses.append(Problem("invalid_payload_type", "configure_job", sentence))
+            return
         self._job(record).configured.append(Placed(settings, where))
 
     def add_handler(self, handler: DeclaredHandler) -> None:
@@ -98,7 +107,10 @@ class Declarations:
     def add_queue(self, name: str, where: str) -> None:
         """A queue that need not be any job's own."""
         self._frozen = None
-        self._queues.setdefault(name, where)
+        if isinstance(name, str):
+            self._queues.setdefault(name, where)
+        else:  # it may not even be hashable
+            self._misuses += _queue_problems([(name, where)])
 
     def add_pool(self, pool: Pool) -> None:
         """Which queues a worker serves; the same pool may be declared again."""
@@ -134,7 +146,7 @@ class Declarations:
         problems += _duplicate_handlers(handlers)
         found = entries([*jobs.values()], defaults, self._check_settings, problems)
         queues = queues_of(jobs.values(), defaults) | self._queues.keys()
-        problems += _queue_problems(self._queues)
+        problems += _queue_problems(self._queues.items())
         problems += self._check_pools(self._pools, queues)
         problems += _pools_too_many(self._pools)
         if problems:
@@ -184,8 +196,12 @@ def _duplicate_handlers(handlers: Sequence[HandlerBinding]) -> Iterator[Problem]
             yield Problem("duplicate_handler", label, f"{label} is handled by {names[0]} and {names[1]}; keep one.")
 
 
-def _queue_problems(queues: Mapping[str, str]) -> Iterator[Problem]:
-    for name, where in queues.items():
+def _shown(value: object) -> str:
+    return value.__qualname__ if isinstance(value, type) else type(value).__name__
+
+
+def _queue_problems(queues: Iterable[tuple[str, str]]) -> Iterator[Problem]:
+    for name, where in queues:
         if why := name_problem(name):
             label = f"queue {quoted(name)}"
             yield Problem("invalid_name", label, f"{label} (declared at {where}) is not a name: {why}.")

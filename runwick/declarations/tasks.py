@@ -45,6 +45,9 @@ class Task(Generic[P, R]):
         """Call the function here and now; nothing is stored."""
         return self._function(*args, **kwargs)
 
+    def __repr__(self) -> str:
+        return f"Task({self._function.__module__}.{self._function.__qualname__})"
+
     def dispatch(self, *args: P.args, **kwargs: P.kwargs) -> Receipt:
         """Store a job that calls the function with these arguments; see `Runwick.dispatch`."""
         return self._application.dispatch(self.job(*args, **kwargs))
@@ -55,7 +58,10 @@ class Task(Generic[P, R]):
 
     def job(self, *args: P.args, **kwargs: P.kwargs) -> Job:
         """The record with these arguments, for a dispatch with options or in a batch."""
-        bound = self._signature.described.bind(*args, **kwargs)
+        try:
+            bound = self._signature.described.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self._function.__name__}(): {error}") from None
         return self.record(**bound.arguments)
 
     @functools.cached_property

@@ -13,6 +13,7 @@ from runwick.contracts.dispatching import (
     DispatchOptions,
     Receipt,
 )
+from runwick.contracts.errors import InvalidArgument
 from runwick.contracts.jobs import Job
 from runwick.contracts.stores import DispatchStore
 from runwick.declarations.catalog import Catalog
@@ -61,6 +62,9 @@ class Dispatcher:
         return prepare(self._catalog(), job, options, self._ids, current_trace())
 
     def _prepared_many(self, items: Iterable[Job | BatchItem]) -> list[Command]:
+        if not isinstance(items, Iterable):
+            message = f"a batch is an iterable of jobs, this is {type(items).__name__}; dispatch(…) takes one job"
+            raise InvalidArgument("invalid_argument", message)
         return prepare_many(self._catalog(), list(items), self._ids, current_trace())
 
     def _send(self, commands: list[Command]) -> list[Receipt]:

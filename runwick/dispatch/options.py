@@ -53,7 +53,7 @@ def lane_for(catalog: Catalog, entry: JobEntry, options: DispatchOptions) -> Lan
     queue, priority = entry.lane.queue, entry.lane.priority
     if not isinstance(options.queue, Unset):
         queue = options.queue
-        if queue not in catalog.queues:
+        if not isinstance(queue, str) or queue not in catalog.queues:
             near = did_you_mean(queue, catalog.queues)
             message = f"queue {quoted(queue)} is used by no job and not declared with rw.queue. {near}"
             raise DispatchValidationError("unknown_queue", message.rstrip())
@@ -111,6 +111,10 @@ def metadata_bytes(metadata: Mapping[str, str] | None) -> bytes | None:
     Raises:
         DispatchValidationError: ``invalid_metadata`` or ``invalid_text``.
     """
+    if metadata is None:
+        return None
+    if not isinstance(metadata, Mapping):
+        raise _invalid_metadata(f"it is {type(metadata).__name__}, give a mapping of text to text")
     if not metadata:
         return None
     if len(metadata) > METADATA_MAX_ENTRIES:

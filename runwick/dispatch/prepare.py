@@ -72,11 +72,11 @@ def prepare_many(catalog: Catalog, items: Sequence[Job | BatchItem], ids: Ids, t
     for ordinal, item in enumerate(items):
         job, options = (item.job, item.options) if isinstance(item, BatchItem) else (item, None)
         try:
-            commands.append(prepare(catalog, job, options or NO_CHANGES, ids, trace))
+            commands.append(prepare(catalog, job, _options(options), ids, trace))
         except DispatchValidationError as refused:
             failures.append(ItemFailure(ordinal, refused.code, refused.message))
     if failures:
-        listed = "; ".join(f"item {failure.ordinal}: {failure.message}" for failure in failures)
+        listed = "; ".join(f"item {failure.ordinal}: {failure.message.rstrip('.')}" for failure in failures)
         message = f"{len(failures)} of {len(items)} items are invalid, nothing was written: {listed}"
         raise DispatchValidationError(failures[0].code, message, failures)
     size = sum(len(command.payload) + len(command.metadata or b"") for command in commands)
@@ -86,13 +86,23 @@ def prepare_many(catalog: Catalog, items: Sequence[Job | BatchItem], ids: Ids, t
     return commands
 
 
+def _options(given: DispatchOptions | None) -> DispatchOptions:
+    if given is None:
+        return NO_CHANGES
+    if not isinstance(given, DispatchOptions):
+        message = f"its options are {type(given).__name__}, give DispatchOptions(…) or None"
+        raise DispatchValidationError("invalid_argument", message)
+    return given
+
+
 def _entry(catalog: Catalog, job: Job) -> JobEntry:
     entry = catalog.by_record.get(type(job))
     if entry is not None:
         return entry
     name = type(job).__qualname__
     if not isinstance(job, Job):
-        message = f"a job is an instance of a record that derives from runwick.Job, this is {name}"
+        what = f"the class {job.__qualname__}" if isinstance(job, type) else name
+        message = f"a job is an instance of a record that derives from runwick.Job, this is {what}"
         raise DispatchValidationError("unknown_job", message)
     near = did_you_mean(name, [record.__qualname__ for record in catalog.by_record])
     message = f"the record {name} is not declared in application {catalog.application}. {near}".rstrip()

@@ -5,7 +5,8 @@
 
 It suits async handlers and tests. A plain handler runs in the loop itself: while it runs nothing else does, neither
 other attempts nor the renewal of leases, so work that takes longer than a moment belongs on executors. A handler is
-stopped by cancelling its task; one that is plain, or that swallows the cancellation, runs to its end.
+stopped by cancelling its task, at its time limit too; one that is plain, or that swallows the cancellation, runs to
+its end.
 """
 
 import asyncio
@@ -13,9 +14,12 @@ import contextlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
+
 from runwick.contracts.ambient import Clock
 from runwick.contracts.attempts import Attempt, Kind
 from runwick.contracts.backends import Completion, Room, Sink
+from runwick.contracts.outcomes import Outcome, OutcomeKind
 from runwick.declarations.catalog import Catalog
 from runwick.execution.invoke import Invoker
 from runwick.execution.run import Run
@@ -32,11 +36,17 @@ class _Held:
     def __init__(self, attempt: Attempt) -> None:
         self.attempt = attempt
         self.begun = False
+        self.overdue = False
+        """Its time limit passed; what ended it is then the limit."""
         self.task: asyncio.Task[None] | None = None
 
     def cancel(self) -> None:
         if self.task is not None:
             self.task.cancel()
+
+    def time_out(self) -> None:
+        self.overdue = True
+        self.cancel()
 
 
 class InlineBackend:
@@ -99,7 +109,10 @@ class InlineBackend:
         started_s = self._clock.steady_s()
         run = Run.of(attempt)
         if self._invoker.needs_loop(run):
-            outcome = await self._invoker.invoke(run, attempt.payload)
+            with _time_limit(held):
+                outcome = await self._invoker.invoke(run, attempt.payload)
+            if held.overdue and outcome.kind is OutcomeKind.INTERRUPTED:
+                outcome = _timed_out(outcome)
         else:
             with _outside_the_loop():
                 outcome = self._invoker.invoke_blocking(run, attempt.payload)
@@ -125,6 +138,24 @@ class InlineBackend:
         if self._sink is None:
             raise RuntimeError("the backend was not started")
         return self._sink
+
+
+@contextlib.contextmanager
+def _time_limit(held: _Held) -> Iterator[None]:
+    """Stop the run inside the block when it has taken as long as it may."""
+    limit_ms = held.attempt.policy.execution_timeout_ms
+    if limit_ms is None:
+        yield
+        return
+    timer = asyncio.get_running_loop().call_later(limit_ms / 1000, held.time_out)
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _timed_out(outcome: Outcome) -> Outcome:
+    return msgspec.structs.replace(outcome, kind=OutcomeKind.TIMED_OUT, code="execution_timed_out")
 
 
 @contextlib.contextmanager

@@ -148,9 +148,11 @@ class Invoker:
         if self._runner is None:
             self._runner = asyncio.Runner()
         loop = self._runner.get_loop()
-        ended: list[T] = []
+        begun, ended = False, list[T]()
 
         async def live() -> None:
+            nonlocal begun
+            begun = True
             # Kept here and not by the task: a handler can cancel that without waiting for anything afterwards.
             ended.append(await life)
 
@@ -161,7 +163,8 @@ class Invoker:
                 loop.run_forever()  # anybody on it may stop it, so it may end before the attempt
             except (SystemExit, KeyboardInterrupt) as error:
                 # From a task that the handler started, or from a signal: it stopped the loop under the attempt.
-                if isinstance(error, KeyboardInterrupt):
+                # Before the first step it was an earlier handler's.
+                if begun and isinstance(error, KeyboardInterrupt):
                     task.cancel()
         if not ended:
             task.result()  # an earlier handler's task cancelled it before its first step: this process is spent

@@ -16,6 +16,7 @@ import click
 from runwick.config.layout import lay_out
 from runwick.config.sources import Environment, read_environment
 from runwick.contracts.errors import ConfigurationError, Problem
+from runwick.version import __version__
 from runwick_supervisor.cores import usable_cores
 from runwick_supervisor.reporter import JsonReporter, Reporter, TextReporter
 from runwick_supervisor.supervision import Orders, supervise
@@ -39,6 +40,7 @@ class DurationType(click.ParamType[float]):
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="runwick-supervise %(version)s")
 @click.argument("target", metavar="MODULE[:ATTRIBUTE]")
 @click.option(
     "--app-dir",

@@ -15,16 +15,28 @@ import os
 class Doorbell:
     """One counter. Both ends hold a descriptor of it; neither ever blocks on it."""
 
-    __slots__ = ("descriptor",)
+    __slots__ = ("_inode", "descriptor")
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
+        self._inode = os.fstat(descriptor).st_ino
 
     @classmethod
     def create(cls, *, semaphore: bool = False) -> "Doorbell":
         """A counter at 0; with `semaphore`, a read takes one count instead of all."""
         kind = os.EFD_SEMAPHORE if semaphore else 0
         return cls(os.eventfd(0, kind | os.EFD_NONBLOCK | os.EFD_CLOEXEC))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the descriptor still is a counter: handlers can close it, and then open anything under its number.
+
+        All counters share one inode of the kernel's, so a counter that somebody else opened there is taken for it.
+        """
+        try:
+            return os.fstat(self.descriptor).st_ino == self._inode
+        except OSError:
+            return False
 
     def ring(self, count: int = 1) -> None:
         """Announce `count` records.

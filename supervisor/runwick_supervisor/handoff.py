@@ -262,6 +262,7 @@ class ExecutorEnd:
     def take(self, idle_after_ms: int, idle: Callable[[], None]) -> Record:
         """Take the next record, waiting for it; `idle` is called once when that took `idle_after_ms`."""
         while not self._work.take():
+            _must_be_whole(self._work)
             if not self.wait(idle_after_ms):
                 idle()
                 self.wait(None)
@@ -280,7 +281,12 @@ class ExecutorEnd:
         words[BEGUN_SEQUENCE_WORD] = self._sequence
 
     def finish(self, outcome: bytes) -> None:
-        """Answer the record last taken. Waits for the parent to read when the return ring is full."""
+        """Answer the record last taken. Waits for the parent to read when the return ring is full.
+
+        Raises:
+            HandOffViolation: the handler closed what would tell the parent. The answer would go somewhere else.
+        """
+        _must_be_whole(self._completions)
         size_bytes = _RETURN.size + len(outcome)
         if self._writer.far:
             self._reuse_room()
@@ -297,6 +303,11 @@ class ExecutorEnd:
     def _reuse_room(self) -> None:
         for _ in range(self._room.take()):
             self._writer.release_oldest()
+
+
+def _must_be_whole(doorbell: Doorbell) -> None:
+    if not doorbell.is_whole:
+        raise HandOffViolation("a handler closed descriptors that are not its own, this executor's among them")
 
 
 def _poller(descriptor: int) -> select.poll:

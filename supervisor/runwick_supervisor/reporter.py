@@ -11,6 +11,7 @@ from typing import Any, Protocol, TextIO
 import msgspec
 
 from runwick.contracts.identity import id_text
+from runwick.contracts.outcomes import OutcomeKind, Settlement
 from runwick.contracts.stores import Outlook
 from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
@@ -133,6 +134,16 @@ class JsonReporter:
 def report_worker_events(bus: Bus, reporter: Reporter) -> None:
     """Let the reporter say what the worker publishes beyond its quiet progress."""
 
+    def settled(event: events.Settled) -> None:
+        for settlement in event.settlements:
+            if settlement.outcome.kind is not OutcomeKind.SUCCEEDED:
+                reporter.happened("attempt_ended", *_unsuccessful(settlement))
+
+    def refused(event: events.SettlementRefused) -> None:
+        job = id_text(event.attempt.job_id)
+        text = f"the result of {event.attempt.kind.name} {job} was refused: {event.error}"
+        reporter.happened("settlement_refused", text, {"job_id": job, "error": event.error})
+
     def lease_lost(event: events.LeaseLost) -> None:
         job = id_text(event.attempt.job_id)
         text = f"lost the lease of {event.attempt.kind.name} {job}: {event.reason}"
@@ -153,11 +164,25 @@ def report_worker_events(bus: Bus, reporter: Reporter) -> None:
         text = f"stopping: {event.running} running, nothing new begins"
         reporter.happened("draining", text, {"running": event.running})
 
+    bus.listen(events.Settled, settled)
+    bus.listen(events.SettlementRefused, refused)
     bus.listen(events.LeaseLost, lease_lost)
     bus.listen(events.SettlementDelayed, delayed)
     bus.listen(events.LoopFailed, loop_failed)
     bus.listen(events.Recovered, recovered)
     bus.listen(events.DrainStarted, draining)
+
+
+def _unsuccessful(settlement: Settlement) -> tuple[str, dict[str, object]]:
+    """What to tell of an attempt that did not succeed, as a sentence and as facts."""
+    attempt, outcome = settlement.attempt, settlement.outcome
+    job = id_text(attempt.job_id)
+    text = (
+        f"{attempt.kind.name} {job} execution {attempt.execution} of {attempt.policy.max_executions}: "
+        f"{outcome.kind.value} ({outcome.code}), now {settlement.state.value}"
+    )
+    facts = {"name": attempt.kind.name, "outcome": outcome.kind.value, "state": settlement.state.value}
+    return text, {"job_id": job, **facts, "code": outcome.code}
 
 
 def _counts(tally: Tally) -> dict[str, int]:

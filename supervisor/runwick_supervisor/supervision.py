@@ -5,6 +5,7 @@ Signal handlers only tell the worker to stop; everything else happens on the one
 
 import asyncio
 import gc
+import logging
 import signal
 import time
 from collections.abc import Sequence
@@ -83,7 +84,10 @@ async def supervise(orders: Orders, environment: Environment, problems: Sequence
             notes=[*manifest.warnings, *plan.store.notes],
         )
         try:
-            return STOPPED if orders.check_only else await _work(orders, plan, zygote, clock, reporter, started_s)
+            if orders.check_only:
+                reporter.happened("checked", "nothing is wrong, and nothing was started", {})
+                return STOPPED
+            return await _work(orders, plan, zygote, clock, reporter, started_s)
         finally:
             plan.store.close()
     finally:
@@ -152,14 +156,15 @@ def _open(url: str, options: SqliteOptions, problems: list[Problem], clock: Cloc
     except ConfigurationError as refused:
         problems += refused.problems
     except StoreError as error:
-        problems.append(Problem(error.code, "store", error.message))
+        problems.append(Problem(error.code, "store", f"{error.message}."))
     return store
 
 
 async def _work(orders: Orders, plan: Plan, zygote: Zygote, clock: Clock, reporter: Reporter, started_s: float) -> int:
     manifest = plan.manifest
     bus = Bus()
-    log_events(bus)
+    if logging.getLogger("runwick").hasHandlers():  # otherwise the reporter's lines would come twice
+        log_events(bus)
     report_worker_events(bus, reporter)
     backend = ExecutorBackend(
         zygote,

@@ -114,6 +114,12 @@ def test_an_import_that_fails_is_told_with_its_place(folder: Path, text: str, ra
     assert found.message == f"importing app_h raised {raised} ({folder}/app_h.py:2)."
 
 
+def test_a_wrong_declaration_is_told_with_the_applications_own_place(folder: Path) -> None:
+    text = 'from runwick import Job, Runwick\nrw = Runwick("p", store="memory://")\n@rw.job\nclass A(Job): ...\n'
+    write(folder, "app_p", text)
+    assert problem("app_p", folder).message.endswith(f'write @rw.job("image.thumbnail") ({folder}/app_p.py:3).')
+
+
 def test_a_module_without_an_application(folder: Path) -> None:
     write(folder, "app_i", "number = 5")
     assert problem("app_i", folder) == Problem(

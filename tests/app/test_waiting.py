@@ -1,6 +1,9 @@
 import datetime
 
+import pytest
+
 from runwick.app.waiting import pauses_s
+from runwick.contracts import InvalidArgument
 from tests.ambient import FakeClock
 
 
@@ -19,3 +22,9 @@ def test_pauses_grow_up_to_a_quarter_of_a_second_and_end_in_time() -> None:
 def test_no_time_means_no_pause() -> None:
     assert list(pauses_s(datetime.timedelta(0), FakeClock())) == []
     assert list(pauses_s(datetime.timedelta(seconds=-1), FakeClock())) == []
+
+
+def test_a_number_is_no_timeout() -> None:
+    with pytest.raises(InvalidArgument, match=r"timeout is 2; give a timedelta") as caught:
+        next(pauses_s(2, FakeClock()))  # type: ignore[arg-type]
+    assert caught.value.code == "invalid_time"

@@ -8,10 +8,11 @@ from click.testing import CliRunner
 
 from runwick.cli.jobs import lay_out_job
 from runwick.cli.main import main
-from runwick.contracts import JobState, Priority, Usage
+from runwick.contracts import JobState, PermanentJobFailure, Priority, Usage
 from runwick.contracts.attempts import Kind, Lane
 from runwick.contracts.outcomes import ErrorDetail
 from runwick.contracts.stores import AttemptRecord, JobRecord
+from runwick.execution.errors import detail_of
 from tests.cli.applications import SOUND
 from tests.cli.conftest import WriteApplication
 
@@ -67,9 +68,16 @@ def used(wall_us: int, peak_bytes: int, children_us: int | None = None) -> Usage
 
 def test_a_job_that_failed() -> None:
     crashed = [
-        attempt(1, "crashed", "executor_crashed", usage=used(1_800_000, 2 * GIB)),
+        attempt(
+            1,
+            "crashed",
+            "executor_crashed",
+            usage=used(1_800_000, 2 * GIB),
+            error=ErrorDetail("signal", "killed by SIGKILL"),
+        ),
         attempt(2, "failed", "handler_failed", usage=used(900, 41 * 2**20, 50_000), error=_secret_error()),
         attempt(3, "abandoned"),
+        attempt(4, "failed_permanently", "no_user", error=detail_of(PermanentJobFailure("no_user", "a secret"))),
     ]
     record = job(
         state=JobState.FAILED,
@@ -84,10 +92,12 @@ def test_a_job_that_failed() -> None:
         "job 0199c0de-0000-7000-8000-000000000001  image.thumbnail  failed (poison_job)  queue images (high)  "
         "created 2026-11-29 12:00:03 UTC\n"
         "  executions 3 of 5  ended 2026-11-29 12:01:05 UTC\n"
-        "  #  outcome    why                          wall    cpu    peak memory\n"
-        "  1  crashed    executor_crashed             1.8 s   1.7 s  2.0 GiB\n"
-        "  2  failed     handler_failed (ValueError)  900 µs  1.8 s  41 MiB\n"
-        "  3  abandoned  –                            –       –      –"
+        "  #  outcome             why                                   wall    cpu    peak memory\n"
+        "  1  crashed             executor_crashed (killed by SIGKILL)  1.8 s   1.7 s  2.0 GiB\n"
+        "  2  failed              handler_failed (ValueError)           900 µs  1.8 s  41 MiB\n"
+        "  3  abandoned           –                                     –       –      –\n"
+        "  4  failed_permanently  no_user (PermanentJobFailure)         –       –      –\n"
+        "  tracebacks stored (rw.get(…).attempts[…].error)"
     )
     assert "secret" not in shown
 

@@ -49,8 +49,9 @@ def test_a_summary_is_the_first_line_of_its_commands_help(name: str) -> None:
     assert (command.help or "").splitlines()[0] == SUMMARIES[name]
 
 
-def test_version() -> None:
-    ran = CliRunner().invoke(main, ["version"])
+@pytest.mark.parametrize("word", ["version", "--version"])
+def test_version(word: str) -> None:
+    ran = CliRunner().invoke(main, [word])
     assert (ran.exit_code, ran.stdout) == (0, f"runwick {__version__}\n")
 
 

@@ -174,6 +174,7 @@ def test_only_records_are_dispatched() -> None:
     error = refusal({"title": "May"})  # type: ignore[arg-type]
     assert error.code == "unknown_job"
     assert error.message == "a job is an instance of a record that derives from runwick.Job, this is dict"
+    assert refusal(Report).message.endswith("this is the class Report")  # type: ignore[arg-type]
 
 
 def test_a_payload_is_checked_after_the_options() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from examples.stdlib.progress import progress
-from examples.stdlib.report import Costly, Examined, Facts, command_for_more, report
+from examples.stdlib.report import Costly, Examined, Facts, command_for_more, module_name, report
 from runwick.contracts import Usage
 
 SUMMARY = {
@@ -20,6 +20,9 @@ SUMMARY = {
     "share_in_handlers": 0.96,
     "supervisor_cpu_s": 0.25,
 }
+
+ID = "0199c0de-0000-7000-8000-000000000001"
+USAGE = Usage(wall_us=1_250_000, cpu_user_us=1_000_000, cpu_system_us=234_000, rss_peak_bytes=64 * 2**20)
 
 
 def module(path: str, branches: int, *, process: int = 71, cpu_us: int = 500_000) -> Examined:
@@ -37,7 +40,6 @@ def module(path: str, branches: int, *, process: int = 71, cpu_us: int = 500_000
 
 
 def facts(**changed: Any) -> Facts:
-    usage = Usage(wall_us=1_250_000, cpu_user_us=1_000_000, cpu_system_us=234_000, rss_peak_bytes=64 * 2**20)
     parts: dict[str, Any] = {
         "python": "CPython 3.11.7",
         "cores": 2,
@@ -49,7 +51,7 @@ def facts(**changed: Any) -> Facts:
             Examined("ancient.py", {"parsed": False, "lines": 7, "process": 71}, None),
         ],
         "supervisor": 70,
-        "most_cpu": [Costly("knotty.py", "0199c0de-0000-7000-8000-000000000001", usage)],
+        "most_cpu": [Costly("knotty.py", ID, USAGE)],
         "most_memory": [Costly("plain.py", "0199c0de-0000-7000-8000-000000000002", Usage())],
         "application": "shop.jobs",
     }
@@ -65,7 +67,7 @@ def printed(facts: Facts, width: int = 120) -> str:
 def test_modules_are_ranked_by_their_branches() -> None:
     text = printed(facts())
     ranking = text[: text.index("All of")]
-    assert re.findall(r"^(\w+\.py)", ranking, re.MULTILINE) == ["knotty.py", "middling.py", "plain.py"]
+    assert re.findall(r"^(\w+) +1,200", ranking, re.MULTILINE) == ["knotty", "middling", "plain"]
     assert "weigh (9)" in ranking
 
 
@@ -102,8 +104,17 @@ def test_failures_are_not_hidden() -> None:
     assert "1 failed, 2 tries were repeated." in text
 
 
-def test_a_narrow_terminal_cuts_paths_and_never_a_job_id() -> None:
-    assert "0199c0de-0000-7000-8000-000000000001" in printed(facts(), width=80)
+def test_a_narrow_terminal_cuts_long_names_and_never_a_job_id() -> None:
+    text = printed(
+        facts(most_memory=[Costly(f"test/{'long' * 9}.py", ID, USAGE), Costly("test/typing.py", ID, USAGE)]), 80
+    )
+    assert ID in text
+    assert "test.longlonglong…" in text
+    assert "test.typing " in text
+
+
+def test_a_package_goes_by_its_own_name() -> None:
+    assert [module_name(path) for path in ("asyncio/__init__.py", "__future__.py")] == ["asyncio", "__future__"]
 
 
 def test_without_a_terminal_progress_is_plain_lines_and_unusual_events_are_sentences() -> None:

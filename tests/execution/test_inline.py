@@ -9,6 +9,7 @@ import pytest
 from runwick.contracts.attempts import Attempt
 from runwick.contracts.backends import Backend, Completion
 from runwick.contracts.outcomes import OutcomeKind
+from runwick.contracts.policies import JobPolicy
 from runwick.execution.inline import InlineBackend
 from runwick.runtime.ambient import SystemClock
 from tests.ambient import FakeClock
@@ -190,6 +191,22 @@ def test_a_handler_that_swallows_the_cancellation_runs_to_its_end() -> None:
         backend.stop_by_force()
         await backend.stop()
         assert heard.completions[0].outcome.result == b'"done after all"'
+
+    on_a_loop(scenario)
+
+
+def test_a_run_is_stopped_at_its_time_limit_and_others_go_on() -> None:
+    async def scenario() -> None:
+        gate = Gate()
+        backend, heard = await started(gate.handle)
+        overdue = an_attempt(1, policy=JobPolicy(execution_timeout_ms=5))
+        backend.hand_over([overdue, an_attempt(2), an_attempt(3, policy=JobPolicy(execution_timeout_ms=60_000))])
+        (ended,) = await heard.until_completed(1)
+        assert ended.attempt == overdue
+        assert (ended.outcome.kind, ended.outcome.code) == (OutcomeKind.TIMED_OUT, "execution_timed_out")
+        gate.open.set()
+        await backend.stop()
+        assert [one.outcome.kind for one in heard.completions[1:]] == [OutcomeKind.SUCCEEDED] * 2
 
     on_a_loop(scenario)
 

@@ -42,6 +42,8 @@ class Field:
             "RUNWICK_STORE": f"sqlite:///{folder / 'fire.db'}",
             "FIRE_LOG": str(self.log),
             "FIRE_FIELD": str(folder),
+            # Whoever sets a title writes over the environment, by which `processes` finds it, unless told not to.
+            "SPT_NOENV": "1",
         }
 
     @contextlib.contextmanager

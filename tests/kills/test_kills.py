@@ -65,6 +65,8 @@ def test_killed_executors_lose_nothing_and_are_replaced(field: Field, producer: 
     with field.supervisor("--until-empty") as supervisor:
         parent = psutil.Process(supervisor.pid)
         wait_for(lambda: len(field.marks()) > 0, "the first run")
+        family = {supervisor.pid, *(process.pid for process in parent.children())}
+        assert family <= {process.pid for process in field.processes()}, "what is left over could not be seen"
         descriptors = parent.num_fds()
         for count in range(KILLS):
             seen = len(field.marks())

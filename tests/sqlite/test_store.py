@@ -1,14 +1,17 @@
 """What the store adds to its acts: who is woken, when the log is emptied, what it says about itself."""
 
+import os
 import queue
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from runwick.config.options import SqliteOptions
 from runwick.contracts.attempts import ClaimPlan, Kind, Lane
 from runwick.contracts.dispatching import Command
+from runwick.contracts.errors import StoreError
 from runwick.contracts.identity import id_text
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import Priority
@@ -112,3 +115,29 @@ def test_what_the_operator_should_know_is_there_after_a_check(store: SqliteStore
     assert store.notes == ()
     store.check()
     assert all(isinstance(note, str) and note for note in store.notes)
+
+
+def test_what_was_read_from_a_file_is_forgotten_with_it(store: SqliteStore, tmp_path: Path) -> None:
+    """Numbers that stand for names belong to one file: in another one they name something else, or nothing."""
+    store.run(store.dispatch([a_command()]))
+    store.close()
+    store.path.rename(tmp_path / "moved.db")
+    other = a_store(migrated(tmp_path))
+    first = a_command()
+    other.run(other.dispatch([msgspec.structs.replace(first, application="office", lane=Lane("mail", Priority.HIGH))]))
+    other.close()
+    (receipt,) = store.run(store.dispatch([a_command()]))
+    record = store.run(store.job("shop", receipt.job))
+    assert record is not None
+    assert (record.kind, record.lane) == (KIND, LANE)
+
+
+def test_a_fork_does_not_hide_that_the_file_was_replaced(store: SqliteStore, tmp_path: Path) -> None:
+    store.run(store.dispatch([a_command()]))
+    store.path.rename(tmp_path / "moved.db")
+    migrated(tmp_path)
+    if (child := os.fork()) == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    with pytest.raises(StoreError, match="is gone or was replaced"):
+        store.run(store.dispatch([a_command()]))

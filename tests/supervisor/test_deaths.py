@@ -9,8 +9,9 @@ import pytest
 
 from runwick import Job
 from runwick.contracts.outcomes import ErrorDetail, Outcome, OutcomeKind
+from runwick_supervisor.child import FAULT_STATUS
 from runwick_supervisor.events import EventKind
-from tests.supervisor.applications.deeds import Beget, Echo, End, Hold, Nothing, Scribble
+from tests.supervisor.applications.deeds import Beget, Close, Echo, End, Hold, Nothing, Scribble
 from tests.supervisor.crew import Crew, crew, is_gone, open_descriptors, until
 
 
@@ -51,6 +52,24 @@ def test_the_death_of_an_idle_executor_costs_no_attempt() -> None:
             assert not any(outcome.kind is OutcomeKind.CRASHED for [outcome] in its.outcomes.values())
 
     asyncio.run(scene())
+
+
+@pytest.mark.parametrize("reopens", ["nothing", "zeros", "a file"])
+def test_a_handler_that_closes_the_hand_off_crashes_and_is_not_waited_for(reopens: str, tmp_path: Path) -> None:
+    file = tmp_path / "its own"
+    file.touch()
+
+    async def scene() -> None:
+        async with crew(1) as its:
+            await its.run(Nothing())
+            pid = its.executors[0].pid
+            (outcome,) = await its.run(Close({"nothing": "", "zeros": "/dev/zero", "a file": str(file)}[reopens]))
+            assert crashed(outcome).message == f"exited with status {FAULT_STATUS}"
+            await replaced(its, pid)
+            assert await its.result(Echo("again")) == "again"
+
+    asyncio.run(scene())
+    assert file.read_bytes() == b""
 
 
 def test_a_running_attempt_crashes_and_what_was_queued_behind_it_runs_elsewhere(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from runwick.runtime.crossings import reach
 from runwick.stores.sqlite import faults, forks, opening
 from runwick.stores.sqlite.checkpoint import Checkpoints
 from runwick.stores.sqlite.desk import Desk, Ended, Order
-from runwick.stores.sqlite.link import Link
+from runwick.stores.sqlite.link import File, Link
 from runwick.stores.sqlite.steps import Step, sql
 from runwick.stores.sqlite.turnstile import turnstiles
 
@@ -63,10 +63,11 @@ class Works:
         self.notes = opening.examine_place(path)
         database = Path(os.path.realpath(path))
         self.turnstile = turnstiles.take(database)
-        self.writing = Link(path, lambda: opening.connect(path, wait_s))
-        self._checkpointing = Link(path, lambda: opening.connect(path, wait_s))
+        file = File(path)
+        self.writing = Link(file, lambda: opening.connect(path, wait_s))
+        self._checkpointing = Link(file, lambda: opening.connect(path, wait_s))
         self._reading = [
-            Link(path, lambda: opening.connect(path, wait_s, reads_only=True)) for _ in range(reader_threads)
+            Link(file, lambda: opening.connect(path, wait_s, reads_only=True)) for _ in range(reader_threads)
         ]
         self.idle_readers: queue.LifoQueue[Link] = queue.LifoQueue()
         for link in self._reading:
@@ -97,16 +98,22 @@ class Driver(forks.Forkable):
         path: absolute.
         options: how long to wait for the write lock, how many readers.
         ends_transaction: asked after each act, whether its transaction must take no further one.
+        opens: called before each opening, after which another file may stand there.
     """
 
     def __init__(
-        self, path: Path, options: SqliteOptions, ends_transaction: Callable[[], bool] = lambda: False
+        self,
+        path: Path,
+        options: SqliteOptions,
+        ends_transaction: Callable[[], bool] = lambda: False,
+        opens: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__()
         self.path: Final = path
         self._wait_s = options.writer_busy_timeout.total_seconds()
         self._reader_threads = options.reader_threads
         self._ends_transaction = ends_transaction
+        self._opens = opens
         self._works: Works | None = None
         self._guard = threading.Lock()
         _drivers.add(self)
@@ -169,9 +176,11 @@ class Driver(forks.Forkable):
         works = self._works
         if works is None:
             with self._guard:
-                works = self._works = self._works or Works(
-                    self.path, self._wait_s, self._reader_threads, self._write_together, self._read_each
-                )
+                if (works := self._works) is None:
+                    self._opens()
+                    works = self._works = Works(
+                        self.path, self._wait_s, self._reader_threads, self._write_together, self._read_each
+                    )
         return works
 
     def _write(self, works: Works, act: Act[T]) -> T:

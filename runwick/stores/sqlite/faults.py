@@ -95,5 +95,6 @@ def _refusal(error: Exception, path: Path, wait_s: float) -> StoreError | None:
 def not_installed(path: Path, found: str) -> StoreNotInstalled:
     """The refusal of a place that holds no store; `found` says what is there instead."""
     return StoreNotInstalled(
-        "store_not_installed", f"{path} is not a Runwick store ({found}); create it with `runwick migrate`"
+        "store_not_installed",
+        f"{path} is not a Runwick store ({found}); create it once with `runwick migrate --app MODULE`",
     )

@@ -46,6 +46,12 @@ class Table(Generic[V]):
             height = max(height, number)
         self.height = max(self.height, height)
 
+    def forget(self) -> None:
+        """Know nothing again."""
+        self.height = 0
+        self.ids.clear()
+        self.values.clear()
+
 
 class Interned:
     """What one store object knows of the interned tables."""
@@ -74,6 +80,12 @@ class Interned:
         )
 
         self._news = False
+
+    def forget(self) -> None:
+        """Know nothing again: the next act may meet another file, which has numbers of its own."""
+        tables: tuple[Table[Any], ...] = (self.applications, self.lanes, self.kinds, self.policies)
+        for table in tables:
+            table.forget()
 
     def made_names(self) -> None:
         """An act of this store object made names; they are not committed yet."""

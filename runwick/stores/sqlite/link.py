@@ -14,20 +14,44 @@ from runwick.contracts.errors import StoreError
 from runwick.stores.sqlite import forks
 
 
+class File:
+    """Which file stands behind a path, for all links of one opening: whatever they have read belongs to that one."""
+
+    __slots__ = ("_known", "path")
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._known: tuple[int, int] | None = None
+
+    def is_same(self) -> bool:
+        """Whether it is the file that it was when this was asked first."""
+        now = self._now()
+        if self._known is None:
+            self._known = now
+        return self._known == now
+
+    def _now(self) -> tuple[int, int] | None:
+        """Device and inode behind the path; a commit into a file that has lost its name would be lost with it."""
+        try:
+            status = os.stat(self.path)  # noqa: PTH116 - before every transaction, and twice as fast
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+
 class Link(forks.Forkable):
     """A place for one connection: ``with link as connection`` waits for its turn and opens it when needed.
 
     Args:
-        path: the database, for what is said about it.
+        file: the database.
         connect: opens a connection; its errors reach whoever needed one.
     """
 
-    def __init__(self, path: Path, connect: Callable[[], sqlite3.Connection]) -> None:
+    def __init__(self, file: File, connect: Callable[[], sqlite3.Connection]) -> None:
         super().__init__()
-        self._path = path
+        self._file = file
         self._connect = connect
         self._connection: sqlite3.Connection | None = None
-        self._file: tuple[int, int] | None = None
         self._lock = threading.Lock()
         self._user: int | None = None
         self._at_rest = False
@@ -52,24 +76,15 @@ class Link(forks.Forkable):
 
     def _current(self) -> sqlite3.Connection:
         if self._connection is None:
-            forks.refuse_if_carried(self._path)
+            forks.refuse_if_carried(self._file.path)
             self._connection = self._connect()
-            self._file = self._file_now()
-        elif self._file != self._file_now():
+        if not self._file.is_same():
             raise StoreError(
                 "store_history_broken",
-                f"{self._path} is gone or was replaced since this process opened it; nothing was written; "
+                f"{self._file.path} is gone or was replaced since this process opened it; nothing was written; "
                 "put the file back and restart the process",
             )
         return self._connection
-
-    def _file_now(self) -> tuple[int, int] | None:
-        """Device and inode behind the path; a commit into a file that has lost its name would be lost with it."""
-        try:
-            status = os.stat(self._path)  # noqa: PTH116 - before every transaction, and twice as fast
-        except OSError:
-            return None
-        return status.st_dev, status.st_ino
 
     def _leave(self) -> None:
         self._user = None
@@ -103,5 +118,5 @@ class Link(forks.Forkable):
         self._user = None
         self._at_rest = False
         if self._connection is not None:
-            forks.keep_untouched(self._path, self._connection)
+            forks.keep_untouched(self._file.path, self._connection)
             self._connection = None

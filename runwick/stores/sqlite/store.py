@@ -44,7 +44,7 @@ class SqliteStore:
         self._clock = clock
         self._ids = ids
         self._interned = Interned()
-        self._driver = Driver(path, options, ends_transaction=self._interned.has_news)
+        self._driver = Driver(path, options, ends_transaction=self._interned.has_news, opens=self._interned.forget)
         self._hint = Hint(Path(f"{os.path.realpath(path)}-wal"))
         self._notes: tuple[str, ...] = ()
 
