@@ -43,7 +43,7 @@ from runwick.runtime.ambient import SystemClock, SystemDice, SystemIds
 if TYPE_CHECKING:
     from runwick.stores.sqlite.migrate import MigrationResult
 
-O = TypeVar("O", JobDefaults, WorkerOptions, SqliteOptions)
+Options = TypeVar("Options", JobDefaults, WorkerOptions, SqliteOptions)
 
 
 class Runwick(Declaring):
@@ -274,7 +274,7 @@ class Runwick(Declaring):
         return [*self._environment_problems, *self._store_problems, *check_sqlite_options(self.sqlite_options)]
 
 
-def _given(name: str, options: O | None, kind: type[O]) -> O:
+def _given(name: str, options: Options | None, kind: type[Options]) -> Options:
     """The options, or the defaults where none are given."""
     if options is None:
         return kind()

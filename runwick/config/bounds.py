@@ -12,7 +12,8 @@ from typing import Any, Final, Literal, NamedTuple, get_type_hints
 from runwick.config.durations import MILLISECOND, advice_text, milliseconds_text, parse_duration
 
 ZERO: Final = datetime.timedelta(0)
-_LONGEST: Final = datetime.timedelta.max // MILLISECOND * MILLISECOND
+LONGEST: Final = datetime.timedelta(days=36_500)
+"""For durations without a bound of their own, so that they can be added up."""
 
 
 class Option(NamedTuple):
@@ -60,8 +61,10 @@ def refusals(name: str, value: object, option: Option) -> Iterator[str]:
 
 
 def is_comparable(value: object, option: Option) -> bool:
-    """Whether comparing this duration with another one means something: it is one, and not below what makes sense."""
-    return isinstance(value, datetime.timedelta) and (value > ZERO or value == option.minimum == ZERO)
+    """Whether comparing this duration with another one means something: it is one, of a length that makes sense."""
+    if not isinstance(value, datetime.timedelta) or value > LONGEST:
+        return False
+    return value > ZERO or value == option.minimum == ZERO
 
 
 def _breaches(value: object, option: Option) -> Iterator[tuple[str, str]]:
@@ -88,10 +91,9 @@ def _duration_breaches(value: datetime.timedelta, option: Option) -> Iterator[tu
     if value <= ZERO and option.minimum == MILLISECOND:
         yield option.value_rule, f"({figure}) must be > 0 ms. Give a positive duration."
         return
-    if value % MILLISECOND:
+    if value % MILLISECOND and value <= LONGEST:
         below = value // MILLISECOND * MILLISECOND
-        ends = (below, below + MILLISECOND) if value < _LONGEST else (below,)
-        choice = " or ".join(milliseconds_text(end) for end in ends if end >= option.minimum)
+        choice = " or ".join(milliseconds_text(end) for end in (below, below + MILLISECOND) if end >= option.minimum)
         advice = f" Round it to {choice}." if choice else ""
         yield option.value_rule, f"({figure}) must be a whole number of milliseconds.{advice}"
     if value > MILLISECOND or option.minimum != MILLISECOND:
@@ -104,6 +106,8 @@ def _out_of_bounds(
     """`figure` writes a value for the rule, `advice` one for what to do."""
     rule = option.bound_rule or option.value_rule
     least, most = option.minimum, option.maximum
+    if most is None and option.unit == "duration":
+        most = LONGEST
     if least is not None and value < least:
         yield rule, f"({figure(value)}) must be ≥ {figure(least)}. Raise it to {advice(least)} or more."
     if most is not None and value > most:

@@ -1,4 +1,4 @@
-"""Every code that Runwick itself gives, in one table; pages and `describe` are compared with it by a test.
+"""Every code that Runwick itself gives, in one table. A test holds that all that is raised is here, and the reverse.
 
 A code is stable. `disposition` says whether anything may have been written; for outcomes, which are not errors of a
 call, it is None. `retryable` says whether the same call or run can succeed later without a change by a person.
@@ -39,7 +39,6 @@ _DISPATCH: Final = [
     _row("invalid_time", _NOT_APPLIED, False, "dispatching", "Give an aware datetime or a timedelta of zero or more."),
     _row("invalid_metadata", _NOT_APPLIED, False, "dispatching", "At most 32 entries and 16 KiB of text to text."),
     _row("invalid_text", _NOT_APPLIED, False, "dispatching", "Remove NUL characters and lone surrogates."),
-    _row("invalid_key", _NOT_APPLIED, False, "uniqueness", "1 to 512 bytes of UTF-8 text."),
     _row("invalid_id", _NOT_APPLIED, False, "dispatching", "An id is a UUID."),
     _row("invalid_payload", _NOT_APPLIED, False, "jobs-and-handlers", "Make the record's fields match their types."),
     _row("payload_too_large", _NOT_APPLIED, False, "jobs-and-handlers", "Store the data elsewhere and put its id in."),
@@ -85,7 +84,6 @@ _STORE: Final = [
     _row("store_unavailable", _NOT_APPLIED, True, "troubleshooting", "Try again when the store answers."),
     _row("store_profile_mismatch", _NOT_APPLIED, False, "sqlite", "Restore the settings that keep jobs durable."),
     _row("store_revision_mismatch", _NOT_APPLIED, False, "upgrades", "Use the release that matches, or migrate."),
-    _row("store_identity_mismatch", _NOT_APPLIED, False, "upgrades", "Start the process again."),
     _row("store_history_broken", _NOT_APPLIED, False, "upgrades", "Restart against an intact store."),
     _row("engine_version_unsupported", _NOT_APPLIED, False, "sqlite", "Use SQLite 3.38 or newer."),
     _row("filesystem_unsupported", _NOT_APPLIED, False, "sqlite", "Put the file on a local disk."),
@@ -108,8 +106,6 @@ _OUTCOMES: Final = [
     _row("lease_lost", None, True, "workers", "The lease ran out before the run ended."),
     _row("worker_stopping", None, True, "workers", "The worker stopped; the job runs again."),
     _row("payload_undecodable", None, False, "jobs-and-handlers", "Register an upgrade or dispatch it anew."),
-    _row("payload_upgrade_failed", None, False, "upgrades", "Mend the upgrade step."),
-    _row("middleware_contract_fault", None, False, "job-context", "Call next exactly once, or not at all."),
     _row("provider_failed", None, True, "jobs-and-handlers", "Read the error of the provider."),
     _row("result_too_large", None, False, "jobs-and-handlers", "Return at most 1 MiB; store the rest elsewhere."),
     _row("invalid_result", None, False, "jobs-and-handlers", "Return what JSON can hold."),

@@ -63,9 +63,9 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ReceiptDisposition(enum.StrEnum):
+    """What the dispatch did. Uniqueness keys will be able to find an existing job."""
+
     CREATED = "created"
-    REUSED = "reused"
-    """A uniqueness key found an existing job."""
 
 
 class Receipt(msgspec.Struct, frozen=True):

@@ -100,6 +100,7 @@ class ExecutorBackend:
             bells=self._bells,
             arrived=self._arrived,
             died=self._died,
+            failed=sink.failed,
             on_event=self._on_event,
         )
         self._placement = Placement(self._seats.living, self._expectations, self._attempts_max)
@@ -228,8 +229,8 @@ class ExecutorBackend:
             self._payload_bytes -= _payload_bytes(completion.attempt for completion in victims)
             self._sink.completed(victims)
 
-    def _zygote_failed(self, reason: str) -> None:
-        if self._zygote.failed_boots >= _FAILED_BOOTS_MAX and not self._seats.living:
+    def _zygote_failed(self, reason: str, is_final: bool) -> None:
+        if is_final or (self._zygote.failed_boots >= _FAILED_BOOTS_MAX and not self._seats.living):
             self._sink.failed(reason)
 
     # Who waits ---------------------------------------------------------------------------------------------------

@@ -57,6 +57,7 @@ class Seats:
         bells: CompletionBells,
         arrived: Callable[[], None],
         died: Callable[[Executor, Ending], None],
+        failed: Callable[[str], None],
         on_event: Callable[[ExecutorEvent], None],
     ) -> None:
         self.living: dict[int, Executor] = {}
@@ -71,6 +72,8 @@ class Seats:
         """An executor is ready."""
         self._died = died
         """Sorts out what a dead executor held."""
+        self._failed = failed
+        """A place is not kept any more, for a reason that nobody foresaw."""
         self._on_event = on_event
         self._keepers: list[asyncio.Task[None]] = []
         self._last_failure = ""
@@ -86,6 +89,8 @@ class Seats:
             asyncio.create_task(self._keep(number, event), name=f"executor {number}")
             for number, event in zip(self._numbers, ready, strict=True)
         ]
+        for keeper in self._keepers:
+            keeper.add_done_callback(self._kept)
         try:
             async with asyncio.timeout(within_s):
                 for event in ready:
@@ -93,6 +98,11 @@ class Seats:
         except TimeoutError:
             why = self._last_failure or "they did not become ready"
             raise TimeoutError(f"not every executor was ready within {within_s:g} s: {why}") from None
+
+    def _kept(self, keeper: asyncio.Task[None]) -> None:
+        """A worker that silently loses its places would be worse than one that stops."""
+        if not keeper.cancelled() and (error := keeper.exception()) is not None:
+            self._failed(f"{keeper.get_name()} cannot be replaced: {type(error).__name__}: {error}")
 
     async def _keep(self, number: int, ready: asyncio.Event) -> None:
         """One place's life: somebody sits in it, or is on the way."""
@@ -166,8 +176,10 @@ class Seats:
         self._bells.remove(executor)
         self._zygote.forget(executor.pid)
         del self.living[executor.number]
-        self._died(executor, ending)
-        executor.close()
+        try:
+            self._died(executor, ending)
+        finally:
+            executor.close()
 
     async def _pause(self, number: int, budget: RestartBudget) -> None:
         pause_s = budget.pause_s(asyncio.get_running_loop().time())

@@ -20,7 +20,7 @@ from runwick.config.options import SqliteOptions
 from runwick.config.sources import Environment
 from runwick.contracts.ambient import Clock
 from runwick.contracts.attempts import Lane
-from runwick.contracts.errors import ConfigurationError, Problem, StoreError
+from runwick.contracts.errors import ConfigurationError, Problem, RunwickError, StoreError
 from runwick.contracts.identity import id_text
 from runwick.contracts.stores import Outlook, Store
 from runwick.declarations.pools import DEFAULT_POOL, Pool
@@ -257,7 +257,7 @@ class Progress:
         kinds = frozenset(manifest.kinds)
         try:
             return await store.run_async(store.outlook(manifest.application, self._plan.lanes, kinds))
-        except StoreError:
+        except RunwickError:
             return None
 
 

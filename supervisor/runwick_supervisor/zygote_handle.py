@@ -55,8 +55,8 @@ class Zygote:
     def __init__(self, on_event: Callable[[ExecutorEvent], None] = ignore) -> None:
         self.failed_boots = 0
         """How often in a row it could not be replaced."""
-        self.on_failed_boot: list[Callable[[str], None]] = []
-        """Called with the reason each time it could not be replaced."""
+        self.on_failed_boot: list[Callable[[str, bool], None]] = []
+        """Called each time it could not be replaced, with the reason and whether it is not tried again."""
         self._on_event = on_event
         self._running: ZygoteProcess | None = None
         self._available = asyncio.Event()
@@ -84,6 +84,7 @@ class Zygote:
         """From now on, on this event loop, replace it when it dies. A second call changes nothing."""
         if self._keeper is None:
             self._keeper = asyncio.create_task(self._replace_when_dead(), name="zygote")
+            self._keeper.add_done_callback(self._kept)
 
     async def fork(self, executor: int, descriptors: Descriptors, *, record_usage: bool) -> Birth:
         """Have it make an executor; waits while there is no zygote.
@@ -188,6 +189,12 @@ class Zygote:
             raise ApplicationRefused(answer)
         raise ConfigurationError([_died(self._boot.target, None, f"it answered with {type(answer).__name__}")])
 
+    def _kept(self, keeper: asyncio.Task[None]) -> None:
+        """It is not replaced any more, for a reason that nobody foresaw: a worker that says nothing would be worse."""
+        if not keeper.cancelled() and (error := keeper.exception()) is not None:
+            for listener in self.on_failed_boot:
+                listener(f"the zygote cannot be replaced: {type(error).__name__}: {error}", True)
+
     async def _replace_when_dead(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
@@ -219,7 +226,7 @@ class Zygote:
                 reason = f"no new zygote could be executed: {error}"
                 self._tell(EventKind.ZYGOTE_FAILED, reason)
                 for listener in self.on_failed_boot:
-                    listener(reason)
+                    listener(reason, False)
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _RETRY_MAX_S)
             else:

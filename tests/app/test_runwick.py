@@ -120,6 +120,16 @@ def test_a_store_that_is_none_is_refused_at_first_use(store: str | None, code: s
         assert "tiger" not in str(caught.value)
 
 
+@pytest.mark.parametrize("given", [0, "", False, {}, "fast"], ids=repr)
+@pytest.mark.parametrize(
+    ("name", "wanted"), [("worker", "WorkerOptions"), ("sqlite", "SqliteOptions"), ("job_defaults", "JobDefaults")]
+)
+def test_options_of_the_wrong_class(name: str, wanted: str, given: Any) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        Runwick("shop", **{name: given})
+    assert str(refused.value) == f"invalid_argument: {name} is {type(given).__name__}; give {wanted}(…)"
+
+
 def test_options_out_of_bounds_keep_the_store_closed(open_app: Callable[..., Runwick]) -> None:
     rw = open_app(sqlite=SqliteOptions(reader_threads=0))
     with pytest.raises(ConfigurationError, match="reader_threads"):

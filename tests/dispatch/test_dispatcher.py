@@ -4,6 +4,7 @@ import asyncio
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from runwick import (
     BatchItem,
     DispatchOptions,
     DispatchValidationError,
+    InvalidArgument,
     Job,
     JobState,
     Priority,
@@ -122,4 +124,12 @@ def test_a_warning_that_is_an_error_comes_before_the_write(rw: Runwick) -> None:
             rw.dispatch(Report("May"))
 
     asyncio.run(dispatch())
+    assert stored(rw) == 0
+
+
+@pytest.mark.parametrize("items", [None, 5, Report("one")], ids=lambda items: type(items).__name__)
+def test_a_batch_that_is_none_is_refused(rw: Runwick, items: Any) -> None:
+    with pytest.raises(InvalidArgument, match=f"an iterable of jobs, this is {type(items).__name__}") as refused:
+        rw.dispatch_many(items)
+    assert refused.value.code == "invalid_argument"
     assert stored(rw) == 0

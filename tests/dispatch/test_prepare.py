@@ -246,3 +246,26 @@ def test_a_batch_has_at_most_2_mib(over: int) -> None:
     with pytest.raises(DispatchValidationError, match="this has 2,097,153; split it") as caught:
         prepare_many(rw.catalog, items, FakeIds(), Trace())
     assert caught.value.code == "batch_too_large"
+
+
+@pytest.mark.parametrize("metadata", [0, "", False, [], 5, "text", [("a", "b")]], ids=repr)
+def test_metadata_that_is_no_mapping(metadata: Any) -> None:
+    error = refusal(metadata=metadata)
+    assert error.code == "invalid_metadata"
+    assert error.message == f"metadata: it is {type(metadata).__name__}, give a mapping of text to text"
+
+
+@pytest.mark.parametrize("queue", [None, 0, [], {"reports": 1}], ids=repr)
+def test_a_queue_that_is_no_text(queue: Any) -> None:
+    error = refusal(queue=queue)
+    assert error.code == "unknown_queue"
+    assert error.message.startswith(f"queue {queue!r} is used by no job")
+
+
+@pytest.mark.parametrize("options", [0, "", False, {"queue": "bulk"}], ids=repr)
+def test_the_options_of_an_item_that_are_none(options: Any) -> None:
+    with pytest.raises(DispatchValidationError) as caught:
+        prepare_many(rw.catalog, [BatchItem(Report("a"), options)], FakeIds(), Trace())
+    (failure,) = caught.value.item_failures
+    assert failure.code == "invalid_argument"
+    assert failure.message == f"its options are {type(options).__name__}, give DispatchOptions(…) or None"

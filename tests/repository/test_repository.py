@@ -67,6 +67,11 @@ def test_every_code_that_is_raised_is_in_the_table() -> None:
     assert unknown == set()
 
 
+def test_every_code_of_the_table_is_given_somewhere() -> None:
+    texts = "".join(path.read_text() for path in SOURCES if path.name != "codes.py")
+    assert [code for code in CODES if f'"{code}"' not in texts] == []
+
+
 def test_the_makefile_targets_of_the_readme_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     asked = set(re.findall(r"\bmake ([a-z-]+)", (ROOT / "README.md").read_text()))
