@@ -80,6 +80,7 @@ class Claimer:
         self._tell_found_nothing = found_nothing
         self._tell_claims = claims
         self._joins = False
+        self._meets_lone = False
         self._claiming = False
         self._disarm: Callable[[], None] | None = None
         self.found_nothing = False
@@ -105,12 +106,15 @@ class Claimer:
         asks = room.worthwhile or (joins and room.ahead >= JOIN_MIN)
         if self.stopped or not asks or tickets <= 0:
             return None
+        if self._meets_lone and room.free == 0:
+            return None  # the next executor that runs dry takes it; until then nothing may be handed ahead of it
         free = min(room.free, tickets, CLAIM_MAX)
         ahead = min(room.ahead, tickets - free, CLAIM_MAX - free)
         started_s = self._clock.steady_s()
         self._tell_claims()
         claim = await self._claim(free, ahead, min(room.payload_bytes, BATCH_MAX_BYTES), started_s)
         self.found_nothing = not claim.attempts
+        self._meets_lone = claim.stopped_at_lone
         if claim.attempts:
             self._unarm()
             await self._hand_over(claim.attempts, started_s + self._timings.attempt_deadline_s)

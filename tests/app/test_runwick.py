@@ -106,9 +106,11 @@ def test_only_migrate_creates_a_store(open_app: Callable[..., Runwick], tmp_path
         ("oracle://scott:tiger@db/jobs", "invalid_store", "oracle:// is no store of this release; use sqlite:///FILE."),
         ("sqlite://host/jobs.db", "invalid_store", "a SQLite store has no host"),
         ("sqlite:///:memory:", "invalid_policy", "a database in memory is lost with its process"),
+        (Path("jobs.db"), "invalid_store", "store: is PosixPath; give a URL as text, such as sqlite:///jobs.db."),
+        (0, "invalid_store", "store: is int; give a URL as text, such as sqlite:///jobs.db."),
     ],
 )
-def test_a_store_that_is_none_is_refused_at_first_use(store: str | None, code: str, sentence: str) -> None:
+def test_a_store_that_is_none_is_refused_at_first_use(store: Any, code: str, sentence: str) -> None:
     rw = Runwick("shop", store=store)
     rw.job("reports.build")(Report)
     for use in (lambda: rw.dispatch(Report("May")), rw.migrate, rw.check):

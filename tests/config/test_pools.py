@@ -57,6 +57,11 @@ def test_pools_that_pass(pools: list[Pool]) -> None:
             "pool \"main\" has queues 'images'; they must be a tuple of names.",
         ),
         (
+            Pool("main", queues=5),  # type: ignore[arg-type]
+            "invalid_pool",
+            'pool "main" has queues 5; they must be a tuple of names.',
+        ),
+        (
             pool(queues=()),
             "pool_without_queue",
             'pool "main" subscribes to no queue. Give it at least one queue that a job uses or rw.queue declares.',

@@ -53,6 +53,12 @@ BROKEN_ALONE: list[tuple[dict[str, Any], str, str, str]] = [
         "V-01: shutdown_drain (0.5 ms) must be a whole number of milliseconds. Round it to 1 ms.",
     ),
     (
+        {"lease_duration": timedelta.max},
+        "invalid_timing",
+        "lease_duration",
+        "V-01: lease_duration (86399999999999999.999 ms) must be ≤ 3153600000000 ms. Lower it to 876000 h or less.",
+    ),
+    (
         {"lease_duration": 90},
         "invalid_timing",
         "lease_duration",

@@ -56,6 +56,28 @@ def test_adding_twice_changes_nothing() -> None:
     assert len(rw.catalog.jobs) == 2
 
 
+@pytest.mark.parametrize("given", [None, 5, "shop.jobs", []], ids=repr)
+def test_what_is_declared_is_of_the_right_kind(given: Any) -> None:
+    rw = an_app()
+    rw.add_jobs(given)
+    rw.configure_job(given, max_executions=2)
+    found = [(problem.code, problem.message.partition(" (")[0]) for problem in problems(rw)]
+    kind = type(given).__name__
+    assert found == [
+        ("job_not_registered", f"add_jobs takes modules, this is {kind}"),
+        ("invalid_payload_type", f"configure_job takes a record derived from runwick.Job, this is {kind}"),
+    ]
+
+
+@pytest.mark.parametrize("name", [None, 5, [], {}], ids=repr)
+def test_a_queue_is_named_by_text(name: Any) -> None:
+    rw = an_app()
+    rw.queue(name)
+    [problem] = problems(rw)
+    assert problem.code == "invalid_name"
+    assert problem.message.endswith(f"is not a name: a name is text, this is {type(name).__name__}.")
+
+
 def test_a_module_without_jobs_was_probably_meant_to_have_some() -> None:
     rw = an_app()
     rw.add_jobs(types.ModuleType("shop.empty"))

@@ -24,6 +24,23 @@ def test_it_claims_ahead_only_what_may_run_ahead() -> None:
     assert len(ground.backend.held) == 3, "the job with one execution waits for a free executor, and all behind it wait"
 
 
+def test_a_job_that_may_not_run_ahead_is_not_asked_for_again_until_an_executor_is_free() -> None:
+    ground = Ground(free=1, ahead=10)
+    ground.dispatch(1, max_executions=5)
+    (lone,) = ground.dispatch(1, max_executions=1)
+
+    async def scenario() -> None:
+        await ground.claimer.run_once()
+        await ground.claimer.run_once()
+        await ground.claimer.run_once()
+        assert ground.store.calls == ["claim"]
+        ground.backend.end(ground.backend.held[0])
+        await ground.claimer.run_once()
+
+    asyncio.run(scenario())
+    assert [attempt.job_id for attempt in ground.backend.held] == [lone.job]
+
+
 def test_without_room_it_sleeps_until_woken_and_asks_nobody() -> None:
     ground = Ground(free=0)
     ground.dispatch(1)
