@@ -94,5 +94,5 @@ def _job_line(kind: Kind, entry: JobEntry, catalog: Catalog) -> str:
 def _timing_line(options: WorkerOptions) -> str:
     return (
         f"lease {duration_text(options.lease_duration)}, renewed every {duration_text(options.renewal_interval)}; "
-        f"usable for {duration_text(options.usable_lease)} after a renewal"
+        f"usable for {options.usable_lease.total_seconds():g} s after a renewal"
     )

@@ -10,6 +10,7 @@ from runwick.contracts.attempts import Kind, Lane
 from runwick.contracts.identity import id_text
 from runwick.contracts.jobs import UNSET, Job, Unset
 from runwick.contracts.policies import JobPolicy
+from runwick.contracts.states import PriorityName
 
 BATCH_MAX_ITEMS = 100
 BATCH_MAX_BYTES = 2 * 1024 * 1024
@@ -22,7 +23,7 @@ class DispatchOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     queue: str | Unset = UNSET
     """Another registered queue."""
-    priority: str | Unset = UNSET
+    priority: PriorityName | Unset = UNSET
     not_before: datetime.datetime | datetime.timedelta | None = None
     """The earliest start: an aware datetime, or a delay counted by the store's clock. Rounded up to a millisecond."""
     metadata: Mapping[str, str] | None = None
@@ -102,3 +103,8 @@ class BatchReceipt(msgspec.Struct, frozen=True):
     """The proof of a confirmed batch: one result per input, in input order."""
 
     items: Sequence[BatchItemResult]
+
+    @property
+    def receipts(self) -> list[Receipt]:
+        """The receipts alone, in input order."""
+        return [item.receipt for item in self.items]

@@ -9,6 +9,8 @@ from typing import Any, TypeVar, dataclass_transform
 
 import msgspec
 
+from runwick.contracts.states import PriorityName
+
 
 class Unset(msgspec.Struct, frozen=True):
     """The type of `UNSET`, which means that a setting was not given. Unset is not the default."""
@@ -34,7 +36,7 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What one layer (library, `job_defaults`, declaration, `configure_job`) says of a job. UNSET says nothing."""
 
     queue: str | Unset = UNSET
-    priority: str | Unset = UNSET
+    priority: PriorityName | Unset = UNSET
     max_executions: int | Unset = UNSET
     execution_timeout: datetime.timedelta | Unset | None = UNSET
     """None turns an inherited time limit off."""
@@ -77,7 +79,7 @@ def job(
     *,
     version: int = 1,
     queue: str | Unset = UNSET,
-    priority: str | Unset = UNSET,
+    priority: PriorityName | Unset = UNSET,
     max_executions: int | Unset = UNSET,
     execution_timeout: datetime.timedelta | Unset | None = UNSET,
     retry_delay: tuple[datetime.timedelta, datetime.timedelta] | Unset = UNSET,

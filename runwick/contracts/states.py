@@ -6,7 +6,7 @@ The diagram in ``ARCHITECTURE.md`` is generated from `LEGAL_MOVES`.
 """
 
 import enum
-from typing import Final
+from typing import Final, Literal
 
 
 class JobState(enum.StrEnum):
@@ -50,6 +50,10 @@ LEGAL_MOVES: Final[dict[JobState, frozenset[JobState]]] = {
     JobState.FAILED: frozenset({JobState.PENDING}),
     JobState.CANCELLED: frozenset({JobState.PENDING}),
 }
+
+
+PriorityName = Literal["high", "medium", "low"]
+"""A priority as it is written in code."""
 
 
 class Priority(enum.StrEnum):

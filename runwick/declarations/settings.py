@@ -17,7 +17,7 @@ from runwick.contracts.attempts import Lane
 from runwick.contracts.errors import Problem
 from runwick.contracts.jobs import UNSET, JobSettings, Unset
 from runwick.contracts.policies import JobPolicy
-from runwick.contracts.states import Priority
+from runwick.contracts.states import Priority, PriorityName
 
 DEFAULT_QUEUE: Final = "default"
 
@@ -30,7 +30,7 @@ class SettingArguments(TypedDict, total=False):
     """The keyword arguments by which a job is configured; `JobSettings` says what they mean."""
 
     queue: str
-    priority: str
+    priority: PriorityName
     max_executions: int
     execution_timeout: datetime.timedelta | None
     retry_delay: tuple[datetime.timedelta, datetime.timedelta]

@@ -12,7 +12,7 @@ from runwick.contracts.dispatching import METADATA_MAX_BYTES, METADATA_MAX_ENTRI
 from runwick.contracts.errors import DispatchValidationError
 from runwick.contracts.jobs import Unset
 from runwick.contracts.names import name_problem
-from runwick.contracts.states import Priority
+from runwick.contracts.states import Priority, PriorityName
 from runwick.declarations.catalog import Catalog, JobEntry
 from runwick.declarations.suggestions import did_you_mean, quoted
 
@@ -30,7 +30,7 @@ class OptionArguments(TypedDict, total=False):
     """The keyword arguments that change one dispatch; `DispatchOptions` says what they mean."""
 
     queue: str
-    priority: str
+    priority: PriorityName
     not_before: datetime.datetime | datetime.timedelta | None
     metadata: Mapping[str, str] | None
     tenant: str | None

@@ -236,7 +236,8 @@ class Worker:
         self._finalizer.draining = True
         self._finalizer.release(self._backend.take_back())
         self._finalizer.wake.ring()
-        self._bus.publish(events.DrainStarted(self._backend.running()))
+        if self._stop is not Stop.RUN:
+            self._bus.publish(events.DrainStarted(self._backend.running()))
         runs_until_s = started_s + self._timings.drain_s
         await self._wait_while(lambda: self._backend.running() > 0 and self._stop < Stop.FORCE, runs_until_s)
         if self._backend.running():

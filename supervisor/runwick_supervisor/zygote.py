@@ -109,6 +109,7 @@ def _imported(boot: Boot) -> Runwick:
     Raises:
         ConfigurationError: it cannot be found, or importing it raised.
     """
+    own = os.getpid()
     try:
         return locate(boot.target, Path(boot.app_dir))
     except ConfigurationError:
@@ -116,6 +117,10 @@ def _imported(boot: Boot) -> Runwick:
     except BaseException as error:
         lines = "".join(traceback.format_exception(error)).splitlines()[-_TRACEBACK_LINES:]
         raise ConfigurationError([Problem("import_failed", boot.target, "\n".join(lines))]) from None
+    finally:
+        if os.getpid() != own:
+            # The import forked, and this is its child coming back: it must not be a second zygote on the same link.
+            processes.leave(0)
 
 
 def _store_of(app: Runwick) -> str | None:

@@ -72,7 +72,7 @@ def test_a_summary_when_nothing_is_wrong(
         "  queues       bulk, default, images",
         "  jobs         image.report (version 2): queue default, medium, 1 execution; no handler here",
         "               image.thumbnail: queue images, high, 5 executions",
-        "  timings      lease 90s, renewed every 15s; usable for 80s after a renewal",
+        "  timings      lease 90s, renewed every 15s; usable for 80 s after a renewal",
     ]
 
 

@@ -133,6 +133,18 @@ def test_what_does_not_exist_is_refused(tmp_path: Path) -> None:
     assert [problem.code for problem in refused.value.problems] == ["invalid_application"]
 
 
+@pytest.mark.parametrize("line", ["os.fork()", "os.fork() or 1 / 0"], ids=["and goes on", "and fails"])
+def test_an_import_that_forks_and_returns_twice_is_one_zygote(tmp_path: Path, line: str) -> None:
+    (tmp_path / "subject.py").write_text(f"import os\n{line}\n{HEAD}")
+
+    async def scene() -> None:
+        async with crew(2, "subject", tmp_path) as its:
+            assert len(its.executors) == 2
+            assert its.heard(EventKind.BIRTH_FAILED) == []
+
+    asyncio.run(scene())
+
+
 def kill_zygote(its: Crew) -> int:
     """SIGKILL it; answers its pid."""
     assert its.zygote._running is not None

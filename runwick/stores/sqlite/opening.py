@@ -63,9 +63,8 @@ def examine_place(
         notes.append(f"{path} lies on a file system ({place.kind}) that is not verified to be local; keep it local")
     if resets_log_unsafely(engine):
         notes.append(
-            f"SQLite {shown} can damage a file when it starts its log anew during a checkpoint; Runwick's own "
-            "checkpoints avoid that, but programs of yours that write to the same file need SQLite 3.51.3 or newer "
-            "(or 3.50.7, 3.44.6) or PRAGMA wal_autocheckpoint=0"
+            f"SQLite {shown} has a fault in checkpoints, which Runwick's own avoid; other programs that write to this "
+            "file need SQLite 3.51.3 (or 3.50.7, 3.44.6) or newer, or PRAGMA wal_autocheckpoint=0"
         )
     return tuple(notes)
 
