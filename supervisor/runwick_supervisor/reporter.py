@@ -177,9 +177,10 @@ def _unsuccessful(settlement: Settlement) -> tuple[str, dict[str, object]]:
     """What to tell of an attempt that did not succeed, as a sentence and as facts."""
     attempt, outcome = settlement.attempt, settlement.outcome
     job = id_text(attempt.job_id)
+    why = f" ({settlement.code})" if settlement.code != outcome.code else ""
     text = (
         f"{attempt.kind.name} {job} execution {attempt.execution} of {attempt.policy.max_executions}: "
-        f"{outcome.kind.value} ({outcome.code}), now {settlement.state.value}"
+        f"{outcome.kind.value} ({outcome.code}), now {settlement.state.value}{why}"
     )
     facts = {"name": attempt.kind.name, "outcome": outcome.kind.value, "state": settlement.state.value}
     return text, {"job_id": job, **facts, "code": outcome.code}
