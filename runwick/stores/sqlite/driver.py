@@ -14,8 +14,6 @@ driver knows nothing of jobs: an act's steps name statements; it executes them a
 import atexit
 import contextlib
 import functools
-import os
-import queue
 import sqlite3
 import sys
 import threading
@@ -30,65 +28,21 @@ from runwick.contracts.errors import OutcomeUnknown
 from runwick.contracts.stores import Act
 from runwick.runtime.crossings import reach
 from runwick.stores.sqlite import faults, forks, opening
-from runwick.stores.sqlite.checkpoint import Checkpoints
-from runwick.stores.sqlite.desk import Desk, Ended, Order
-from runwick.stores.sqlite.link import File, Link
+from runwick.stores.sqlite.desk import Ended, Order
+from runwick.stores.sqlite.link import Link
 from runwick.stores.sqlite.steps import Step, sql
 from runwick.stores.sqlite.turnstile import turnstiles
+from runwick.stores.sqlite.works import Works
 
 T = TypeVar("T")
 
 _NUMBERS_ARE_NAMES: Final = (3, 12) <= sys.version_info < (3, 12, 4)
 """These releases of Python warn of ``?1`` with a sequence, as if it were a named parameter."""
 
-_TOGETHER_MAX: Final = 32
-"""Most acts in one transaction."""
 _HOLD_MAX_S: Final = 0.01
 """A transaction takes no further act once it has held the write lock for so long."""
 
 _drivers: "WeakSet[Driver]" = WeakSet()
-
-
-class Works:
-    """What a driver holds while it is open: connections, threads, the turnstile."""
-
-    def __init__(
-        self,
-        path: Path,
-        wait_s: float,
-        reader_threads: int,
-        write: "Callable[[Works, Sequence[Order]], list[Ended]]",
-        read: "Callable[[Works, Sequence[Order]], list[Ended]]",
-    ) -> None:
-        self.notes = opening.examine_place(path)
-        database = Path(os.path.realpath(path))
-        self.turnstile = turnstiles.take(database)
-        file = File(path)
-        self.writing = Link(file, lambda: opening.connect(path, wait_s))
-        self._checkpointing = Link(file, lambda: opening.connect(path, wait_s))
-        self._reading = [
-            Link(file, lambda: opening.connect(path, wait_s, reads_only=True)) for _ in range(reader_threads)
-        ]
-        self.idle_readers: queue.LifoQueue[Link] = queue.LifoQueue()
-        for link in self._reading:
-            self.idle_readers.put(link)
-        self.checkpoints = Checkpoints(database, self.writing, self._checkpointing, self.turnstile, wait_s)
-        self.writer = Desk[Act[Any]](
-            "runwick-sqlite-writer",
-            1,
-            functools.partial(write, self),
-            most=_TOGETHER_MAX,
-            afterwards=self.checkpoints.after_commit,
-        )
-        self.readers = Desk[Act[Any]]("runwick-sqlite-reader", reader_threads, functools.partial(read, self))
-
-    def close(self) -> None:
-        """End the threads, close the connections, give the turnstile back."""
-        self.writer.close()
-        self.readers.close()
-        for link in (self.writing, self._checkpointing, *self._reading):
-            link.close()
-        turnstiles.give_back(self.turnstile)
 
 
 class Driver(forks.Forkable):
