@@ -15,6 +15,7 @@ from runwick.contracts.stores import Store
 
 if TYPE_CHECKING:
     from runwick.stores.sqlite.migrate import MigrationResult
+    from runwick.stores.sqlite.store import SqliteStore
 
 SQLITE: Final = "sqlite"
 MEMORY: Final = "memory"
@@ -36,6 +37,9 @@ def resolve_url(url: str, base: Path) -> str:
     """
     if _scheme(url) == MEMORY:
         return url
+    # Imported where the application is declared and not when it is first used: a fork in the middle of an import by
+    # another thread leaves the child waiting for that import for ever.
+    _sqlite_store()
     from runwick.stores.sqlite.address import path_of
 
     return f"{SQLITE}://{urllib.parse.quote(f'/{path_of(url, base)}')}"
@@ -52,9 +56,8 @@ def open_store(url: str, options: SqliteOptions, clock: Clock, ids: Ids) -> Stor
 
         return MemoryStore(clock=clock, ids=ids)
     from runwick.stores.sqlite.address import path_of
-    from runwick.stores.sqlite.store import SqliteStore
 
-    return SqliteStore(path_of(url, Path.cwd()), options=options, clock=clock, ids=ids)
+    return _sqlite_store()(path_of(url, Path.cwd()), options=options, clock=clock, ids=ids)
 
 
 def migrate_store(url: str, clock: Clock, ids: Ids) -> "MigrationResult | None":
@@ -70,6 +73,12 @@ def migrate_store(url: str, clock: Clock, ids: Ids) -> "MigrationResult | None":
     from runwick.stores.sqlite.migrate import migrate
 
     return migrate(path_of(url, Path.cwd()), clock, ids)
+
+
+def _sqlite_store() -> "type[SqliteStore]":
+    from runwick.stores.sqlite.store import SqliteStore
+
+    return SqliteStore
 
 
 def _scheme(url: str) -> str:

@@ -14,6 +14,7 @@ driver knows nothing of jobs: an act's steps name statements; it executes them a
 import atexit
 import contextlib
 import functools
+import queue
 import sqlite3
 import sys
 import threading
@@ -24,7 +25,7 @@ from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
 from runwick.config.options import SqliteOptions
-from runwick.contracts.errors import OutcomeUnknown
+from runwick.contracts.errors import OutcomeUnknown, StoreUnavailable
 from runwick.contracts.stores import Act
 from runwick.runtime.crossings import reach
 from runwick.stores.sqlite import faults, forks, opening
@@ -206,7 +207,14 @@ class Driver(forks.Forkable):
         return [_ended(functools.partial(self._read, works, order.task)) for order in orders]
 
     def _read(self, works: Works, act: Act[T]) -> T:
-        link = works.idle_readers.get()
+        try:
+            link = works.idle_readers.get(timeout=self._wait_s)
+        except queue.Empty:
+            raise StoreUnavailable(
+                "store_unavailable",
+                f"no reading connection of {self.path} came free in {self._wait_s * 1000:.0f} ms; nothing was read; "
+                "read less at once, or raise reader_threads",
+            ) from None
         try:
             with link as connection:
                 try:
