@@ -62,6 +62,16 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     traceparent: str | None = None
     tracestate: str | None = None
 
+    def due_at_ms(self, now_ms: int) -> int:
+        """When the job is due, by the store's clock. A time in the past means now: it overtakes nobody who waits."""
+        if self.delay_ms is not None:
+            return now_ms + self.delay_ms
+        return max(now_ms, self.not_before_ms or 0)
+
+    def expiry_ms(self, now_ms: int) -> int | None:
+        """By when it must have begun; None when it never expires."""
+        return self.expires_at_ms if self.expires_in_ms is None else now_ms + self.expires_in_ms
+
 
 class ReceiptDisposition(enum.StrEnum):
     """What the dispatch did. Uniqueness keys will be able to find an existing job."""

@@ -58,6 +58,10 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A delay the application asked for, instead of the policy's."""
 
 
+SettledState = Literal[JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.RETRYING]
+"""Where a job stands when one of its attempts has ended."""
+
+
 class Settlement(msgspec.Struct, frozen=True, gc=False):
     """The one write that ends an attempt: its row in the history and what becomes of the job.
 
@@ -66,7 +70,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
 
     attempt: Attempt
     outcome: Outcome
-    state: Literal[JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.RETRYING]
+    state: SettledState
     code: str | None = None
     """Why the job stands in `state`, e.g. ``executions_exhausted``; None for success."""
     delay_ms: int | None = None

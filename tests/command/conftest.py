@@ -118,6 +118,12 @@ def wait_for(condition: Callable[[], object], what: str) -> None:
         time.sleep(0.005)
 
 
+def line_of(process: subprocess.Popen[str]) -> str:
+    """The next line that it prints."""
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
 def summary_of(output: str) -> dict[str, Any]:
     last: dict[str, Any] = json.loads(output.splitlines()[-1])
     assert last["event"] == "summary"

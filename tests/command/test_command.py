@@ -3,7 +3,7 @@ import os
 import signal
 from typing import Any
 
-from tests.command.conftest import APPLICATION, Place, family_of, summary_of, terminate, wait_for
+from tests.command.conftest import APPLICATION, Place, family_of, line_of, summary_of, terminate, wait_for
 
 
 def test_until_empty_runs_what_is_there_and_says_what_is_left(place: Place, errands: Any) -> None:
@@ -124,8 +124,7 @@ def test_term_drains_and_gives_back_what_has_not_begun(place: Place, errands: An
     waiting = errands.rw.dispatch(errands.Run("later"))
     # To the whole group, as a terminal or a container does it: executors must not end early.
     os.killpg(supervisor.pid, signal.SIGTERM)
-    assert supervisor.stdout is not None
-    wait_for(lambda: "stopping: 1 running" in supervisor.stdout.readline(), "the drain")
+    wait_for(lambda: "stopping: 1 running" in line_of(supervisor), "the drain")
     gate.touch()
     assert supervisor.wait(30) == 0
     assert (errands.rw.get(held).state, errands.rw.get(waiting).state) == ("succeeded", "pending")
@@ -136,8 +135,7 @@ def test_a_second_signal_kills_and_the_job_need_not_wait(place: Place, errands: 
     supervisor = place.command("errands", "--executors", "1")
     wait_for((place.folder / "gate.started").exists, "the handler to begin")
     terminate(supervisor)
-    assert supervisor.stdout is not None
-    wait_for(lambda: "stopping: 1 running" in supervisor.stdout.readline(), "the drain")
+    wait_for(lambda: "stopping: 1 running" in line_of(supervisor), "the drain")
     terminate(supervisor, signal.SIGINT)
     assert supervisor.wait(30) == 0
     view = errands.rw.get(held)

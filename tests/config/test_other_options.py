@@ -1,7 +1,7 @@
 """Store options and job settings: bounds, and the profile for web requests."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -110,7 +110,7 @@ def test_a_setting_out_of_bounds_gives_exactly_its_problem(change: dict[str, Any
 
 
 def test_all_settings_are_checked_at_once() -> None:
-    settings = JobSettings(queue="", priority="no", max_executions=0, retry_delay=(MINUTE, timedelta(0)))
+    settings = JobSettings(queue="", priority=cast("Any", "no"), max_executions=0, retry_delay=(MINUTE, timedelta(0)))
     assert [problem.code for problem in check_job_settings("job_defaults", settings)] == [
         "invalid_name",
         "invalid_priority",

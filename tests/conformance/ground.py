@@ -12,7 +12,7 @@ import msgspec
 from runwick.config.options import SqliteOptions
 from runwick.contracts.attempts import Attempt, Claim, ClaimPlan, Expired, Held, Kind, Lane, WorkerPresence
 from runwick.contracts.dispatching import Command
-from runwick.contracts.outcomes import Answer, Outcome, OutcomeKind, Settlement
+from runwick.contracts.outcomes import Answer, Outcome, OutcomeKind, SettledState, Settlement
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import JobState, Priority
 from runwick.contracts.stores import Act, JobRecord, Store
@@ -102,7 +102,7 @@ class Bench:
         assert attempt.job_id == job_id
         return attempt
 
-    def settle(self, attempt: Attempt, outcome: Outcome, state: JobState, **changes: Any) -> Answer:
+    def settle(self, attempt: Attempt, outcome: Outcome, state: SettledState, **changes: Any) -> Answer:
         (answer,) = self.run(self.store.settle([Settlement(attempt, outcome, state, **changes)]))
         return answer
 
@@ -125,7 +125,7 @@ class Bench:
             worker=self.worker, application=application, host="worker-1", process=7, queues=["reports"], executors=2
         )
 
-    def recover(self, state: JobState = JobState.RETRYING, limit: int = 100, **changes: Any) -> list[Expired]:
+    def recover(self, state: SettledState = JobState.RETRYING, limit: int = 100, **changes: Any) -> list[Expired]:
         """Close expired attempts, all in the same way; answers what the policy was shown."""
         shown = []
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from runwick.contracts.errors import SettlementRejected
-from runwick.contracts.outcomes import Answer, ErrorDetail, Outcome, OutcomeKind, Settlement
+from runwick.contracts.outcomes import Answer, ErrorDetail, Outcome, OutcomeKind, SettledState, Settlement
 from runwick.contracts.states import JobState
 from runwick.contracts.usage import Usage
 from tests.conformance.ground import FAILURE, LARGE, LEASE_MS, SUCCESS, USAGE, Bench, unlike
@@ -25,7 +25,7 @@ def test_a_success_ends_the_job_and_keeps_what_it_cost(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("state", [JobState.FAILED, JobState.CANCELLED])
-def test_other_ends_say_why(bench: Bench, state: JobState) -> None:
+def test_other_ends_say_why(bench: Bench, state: SettledState) -> None:
     attempt = bench.claimed()
     error = ErrorDetail("builtins.ValueError", "\u00fc \U0001f600 \n", "Traceback \u20ac")
     outcome = Outcome(OutcomeKind.FAILED, code="handler_failed", error=error)
@@ -107,7 +107,7 @@ def test_a_batch_of_every_shape_is_answered_row_by_row(bench: Bench) -> None:
     bench.dispatch(40)
     attempts = bench.claim().attempts
     bench.release(attempts[0])
-    states = [JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.RETRYING]
+    states: list[SettledState] = [JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.RETRYING]
     settlements = [
         Settlement(
             attempt,

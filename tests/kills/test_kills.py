@@ -45,6 +45,11 @@ def dispatch(producer: Runwick, numbers: range) -> list[Receipt]:
     return receipts
 
 
+def wait_for_load(field: Field, what: str) -> None:
+    seen = len(field.marks())
+    wait_for(lambda: len(field.marks()) > seen + 8, what)
+
+
 def check(field: Field, producer: Runwick, receipts: list[Receipt]) -> None:
     """What must hold after every faulted run."""
     marks = field.marks()
@@ -69,8 +74,7 @@ def test_killed_executors_lose_nothing_and_are_replaced(field: Field, producer: 
         assert family <= {process.pid for process in field.processes()}, "what is left over could not be seen"
         descriptors = parent.num_fds()
         for count in range(KILLS):
-            seen = len(field.marks())
-            wait_for(lambda seen=seen: len(field.marks()) > seen + 8, f"load before kill {count + 1}")
+            wait_for_load(field, f"load before kill {count + 1}")
             victims = executors_of(supervisor)
             wait_for(lambda: len(executors_of(supervisor)) == 2, "both executors")
             kill(dice.choice(victims or executors_of(supervisor)))
@@ -90,8 +94,7 @@ def test_killed_supervisors_lose_nothing_and_leave_nothing(field: Field, produce
     shared_memory = sorted(Path("/dev/shm").iterdir())
     for count in range(KILLS):
         with field.supervisor() as supervisor:
-            seen = len(field.marks())
-            wait_for(lambda seen=seen: len(field.marks()) > seen + 8, f"load before kill {count + 1}")
+            wait_for_load(field, f"load before kill {count + 1}")
             supervisor.send_signal(signal.SIGKILL)
             supervisor.wait(60)
         wait_for(lambda: field.processes() == [], "executors and zygote to follow their supervisor")

@@ -186,7 +186,8 @@ def test_an_open_process_notices_that_the_store_was_migrated_on(driver: Driver) 
     with sqlite3.connect(driver.path) as other:
         other.execute("UPDATE runwick_migration SET number = number + 1")
     other.close()
-    for act in (add("new"), names()):
+    acts: list[Act[Any]] = [add("new"), names()]
+    for act in acts:
         with pytest.raises(StoreRevisionMismatch, match="the store is newer"):
             driver.run(act)
 

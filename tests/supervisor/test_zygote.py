@@ -51,6 +51,7 @@ def problems(folder: Path, source: str, timeout_s: float = 20.0) -> tuple[Proble
 def test_the_manifest_says_what_a_worker_needs(tmp_path: Path) -> None:
     manifest = boot(tmp_path, HEAD)
     assert manifest.application == "here"
+    assert manifest.store is not None
     assert manifest.store.endswith("here.db")
     assert manifest.queues == ("benches",)
     assert [(kind.name, kind.version) for kind in manifest.kinds] == [("here.work", 1)]

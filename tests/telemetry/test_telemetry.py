@@ -38,7 +38,7 @@ def test_log_records_carry_stable_event_ids_and_no_error_text(caplog: pytest.Log
     bus.publish(events.SettlementDelayed(1, 2, "busy", 2.0))
     bus.publish(events.SettlementDelayed(1, 4, "busy", 8.0))
     bus.publish(events.WorkerStopped(0))
-    ids = [(record.event_id, record.levelname) for record in caplog.records]
+    ids = [(vars(record)["event_id"], record.levelname) for record in caplog.records]
     assert ids == [
         (1000, "INFO"),
         (1011, "WARNING"),

@@ -1,11 +1,13 @@
 """A worker's parts on a store in memory: the test turns each loop by hand and moves the time."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from runwick.config.options import WorkerOptions
 from runwick.contracts.attempts import Kind, Lane, WorkerPresence
 from runwick.contracts.dispatching import Command, Receipt
+from runwick.contracts.errors import SettlementRejected
+from runwick.contracts.outcomes import Answer, Settlement
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import Priority
 from runwick.contracts.stores import Act, JobRecord
@@ -39,7 +41,16 @@ class FaultyStore(MemoryStore):
         """Raised after the act was applied: its answer is lost."""
         self.meanwhile: dict[str, Callable[[], None]] = {}
         """Called between an act's application and its answer."""
+        self.holds_up: dict[str, Callable[[], Awaitable[None]]] = {}
+        """Awaited between an act's application and its answer."""
+        self.refuses: Callable[[Settlement], bool] = lambda settlement: False
+        """Whether the content of this settlement cannot be stored."""
         self.calls: list[str] = []
+
+    def settle(self, settlements: Sequence[Settlement]) -> Act[list[Answer]]:
+        if any(map(self.refuses, settlements)):
+            raise SettlementRejected("settlement_rejected", "one of these cannot be stored")
+        return super().settle(settlements)
 
     async def run_async(self, act: Act[T]) -> T:
         self.calls.append(act.name)
@@ -48,6 +59,8 @@ class FaultyStore(MemoryStore):
         answer = await super().run_async(act)
         if happens := self.meanwhile.get(act.name):
             happens()
+        if waits := self.holds_up.get(act.name):
+            await waits()
         if waiting := self.faults_after.get(act.name):
             raise waiting.pop(0)
         return answer

@@ -121,14 +121,7 @@ def test_what_arrives_after_the_stop_goes_straight_back() -> None:
 def test_too_little_of_a_lease_starts_no_handler() -> None:
     ground = Ground()
     (receipt,) = ground.dispatch(1)
-    claim = ground.store.claim
-
-    def slow_claim(plan: object) -> object:
-        act = claim(plan)
-        ground.clock.advance_ms(36_000)
-        return act
-
-    ground.store.claim = slow_claim
+    ground.store.meanwhile["claim"] = lambda: ground.clock.advance_ms(36_000)
 
     async def scenario() -> None:
         await ground.claimer.run_once()

@@ -129,17 +129,13 @@ def test_a_failing_settlement_keeps_the_worker_alive_until_it_lands() -> None:
 def test_a_claim_that_is_under_way_at_the_stop_is_given_back_uncharged() -> None:
     life = Life(free=1)
     (receipt,) = life.ground.dispatch(1)
-    store, answered = life.ground.store, asyncio.Event()
-    run_async = store.run_async
+    answered = asyncio.Event()
 
-    async def slow_to_answer(act: Any) -> Any:
-        answer = await run_async(act)
-        if act.name == "claim" and answer.attempts:
-            life.worker.stop()
-            await answered.wait()
-        return answer
+    async def slow_to_answer() -> None:
+        life.worker.stop()
+        await answered.wait()
 
-    store.run_async = slow_to_answer
+    life.ground.store.holds_up["claim"] = slow_to_answer
 
     async def script(life: Life) -> None:
         async with asyncio.timeout(20):

@@ -1,6 +1,7 @@
 import asyncio
 
-from runwick.contracts.errors import OutcomeUnknown, SettlementRejected, StoreUnavailable
+from runwick.contracts.dispatching import Receipt
+from runwick.contracts.errors import OutcomeUnknown, StoreUnavailable
 from runwick.contracts.outcomes import Outcome, OutcomeKind
 from runwick.telemetry import events
 from tests.worker.ground import Ground
@@ -8,11 +9,11 @@ from tests.worker.ground import Ground
 FAILED = Outcome(OutcomeKind.FAILED, "handler_failed")
 
 
-def running(ground: Ground, count: int, **policy: int) -> list[object]:
-    receipts = ground.dispatch(count, **policy)
+def running(ground: Ground, count: int) -> list[Receipt]:
+    receipts = ground.dispatch(count)
     asyncio.run(ground.claimer.run_once())
     assert len(ground.backend.held) == count
-    return list(receipts)
+    return receipts
 
 
 def test_a_batch_of_different_ends_is_one_call() -> None:
@@ -91,15 +92,9 @@ def test_one_refused_result_does_not_hold_up_the_others() -> None:
     ground = Ground(free=5)
     receipts = running(ground, 5)
     culprit = ground.backend.held[3]
-    settle = ground.store.settle
-
-    def picky(settlements: object) -> object:
-        batch = list(settlements)
-        if any(s.attempt.job == culprit.job and s.code != "settlement_rejected" for s in batch):
-            raise SettlementRejected("settlement_rejected", "one of these cannot be stored")
-        return settle(batch)
-
-    ground.store.settle = picky
+    ground.store.refuses = lambda settlement: (
+        settlement.attempt.job == culprit.job and settlement.code != "settlement_rejected"
+    )
     for attempt in list(ground.backend.held):
         ground.backend.end(attempt)
     asyncio.run(ground.finalizer.run_once())
@@ -111,11 +106,7 @@ def test_one_refused_result_does_not_hold_up_the_others() -> None:
 def test_an_end_that_is_refused_even_without_content_is_let_go_so_that_its_lease_runs_out() -> None:
     ground = Ground(free=1)
     (receipt,) = running(ground, 1)
-
-    def refusing(settlements: object) -> object:
-        raise SettlementRejected("settlement_rejected", "the store takes none of it")
-
-    ground.store.settle = refusing
+    ground.store.refuses = lambda settlement: True
     ground.backend.end(ground.backend.held[0])
     asyncio.run(ground.finalizer.run_once())
     assert len(ground.registry) == 0, "nobody renews it any more"

@@ -1,7 +1,6 @@
 import asyncio
 from typing import TypeVar
 
-from runwick.contracts.stores import Act
 from runwick.telemetry import events
 from tests.worker.ground import Ground
 
@@ -74,16 +73,15 @@ def test_a_lease_is_lost_in_time_while_a_renewal_hangs() -> None:
     ground = Ground(free=1)
     ground.dispatch(1)
 
+    async def hang(asked: asyncio.Event) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
     async def scenario() -> None:
         await ground.claimer.run_once()
         asked = asyncio.Event()
 
-        async def hang(act: Act[T]) -> T:
-            asked.set()
-            await asyncio.Event().wait()
-            raise AssertionError
-
-        ground.store.run_async = hang
+        ground.store.holds_up["renew"] = lambda: hang(asked)
         renewal = asyncio.create_task(ground.heartbeat.run_once())
         await asked.wait()
         ground.clock.advance_ms(50_000)

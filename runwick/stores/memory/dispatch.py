@@ -25,12 +25,12 @@ def _dispatch(tables: Tables, commands: Sequence[Command], now_ms: int) -> list[
     for command in commands:
         if command.job_id in tables.jobs_by_id:
             continue  # sent again
-        expires_at_ms = _expires_at_ms(command, now_ms)
+        expires_at_ms = command.expiry_ms(now_ms)
         row = JobRow(
             job=len(tables.rows) + 1,
             command=command,
             created_at_ms=now_ms,
-            due_at_ms=_due_at_ms(command, now_ms),
+            due_at_ms=command.due_at_ms(now_ms),
             expires_at_ms=expires_at_ms,
             lives_ms=None if expires_at_ms is None else expires_at_ms - now_ms,
         )
@@ -52,16 +52,3 @@ def _check_resent(tables: Tables, commands: Sequence[Command]) -> None:
                 f"job {id_text(command.job_id)} was created by operation {id_text(created_by)}, this is operation "
                 f"{id_text(command.operation_id)}; nothing was written, dispatch it as a new job",
             )
-
-
-def _due_at_ms(command: Command, now_ms: int) -> int:
-    if command.delay_ms is not None:
-        return now_ms + command.delay_ms
-    # A time in the past means now: it must not overtake jobs that wait already.
-    return max(now_ms, command.not_before_ms or 0)
-
-
-def _expires_at_ms(command: Command, now_ms: int) -> int | None:
-    if command.expires_in_ms is not None:
-        return now_ms + command.expires_in_ms
-    return command.expires_at_ms

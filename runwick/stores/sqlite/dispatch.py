@@ -45,7 +45,7 @@ def _dispatch(interned: Interned, commands: Sequence[Command], clock: Clock) -> 
                 policy,
                 command.operation_id,
                 now_ms,
-                _expires_at_ms(command, now_ms),
+                command.expiry_ms(now_ms),
                 command.tenant,
                 command.traceparent,
                 command.tracestate,
@@ -54,7 +54,7 @@ def _dispatch(interned: Interned, commands: Sequence[Command], clock: Clock) -> 
                 command.payload,
             )
         )
-        due.append(_due_at_ms(command, now_ms))
+        due.append(command.due_at_ms(now_ms))
     created = yield Step("dispatch_job", jobs, many=True)
     if created < len(jobs):
         yield from _check_resent(commands)
@@ -72,16 +72,3 @@ def _check_resent(commands: Sequence[Command]) -> Steps[None]:
                 f"job {id_text(command.job_id)} was created by operation {id_text(operation_id)}, this is operation "
                 f"{id_text(command.operation_id)}; nothing was written, dispatch it as a new job",
             )
-
-
-def _due_at_ms(command: Command, now_ms: int) -> int:
-    if command.delay_ms is not None:
-        return now_ms + command.delay_ms
-    # A time in the past means now: it must not overtake jobs that wait already.
-    return max(now_ms, command.not_before_ms or 0)
-
-
-def _expires_at_ms(command: Command, now_ms: int) -> int | None:
-    if command.expires_in_ms is not None:
-        return now_ms + command.expires_in_ms
-    return command.expires_at_ms
