@@ -13,12 +13,13 @@ AHEAD_MS: Final = 50.0
 SHORT_MS: Final = 25.0
 """A kind that takes longer is never handed ahead."""
 _WEIGHT: Final = 1 / 8
-"""Of the newest run in the mean: after one long run, some twenty short ones make a kind short again."""
+"""Of the newest run in the mean. The mean is geometric, so that one long run among short ones does not stop their flow:
+what waits behind a long one is taken back anyway. Three or four in a row make a kind long."""
 _SHORTEST_MS: Final = 0.001
 
 
 class Expectations:
-    """Exponentially weighted means of handler times: per kind, and over the mix as it comes."""
+    """Exponentially weighted geometric means of handler times: per kind, and over the mix as it comes."""
 
     def __init__(self) -> None:
         self._by_kind: dict[Kind, float] = {}
@@ -28,10 +29,8 @@ class Expectations:
     def learn(self, kind: Kind, milliseconds: float) -> None:
         """A run of this kind took so long."""
         milliseconds = max(milliseconds, _SHORTEST_MS)
-        mean = self._by_kind.get(kind)
-        self._by_kind[kind] = milliseconds if mean is None else mean + (milliseconds - mean) * _WEIGHT
-        typical = self.typical_ms
-        self.typical_ms = milliseconds if typical is None else typical + (milliseconds - typical) * _WEIGHT
+        self._by_kind[kind] = _moved(self._by_kind.get(kind), milliseconds)
+        self.typical_ms = _moved(self.typical_ms, milliseconds)
 
     def expected_ms(self, kind: Kind) -> float | None:
         """What a run of this kind should take; None for a kind that never ended here."""
@@ -43,3 +42,8 @@ class Expectations:
         if typical is None or typical > SHORT_MS or milliseconds <= 0:
             return 0
         return int(milliseconds / typical)
+
+
+def _moved(mean: float | None, milliseconds: float) -> float:
+    """The geometric mean, moved towards the newest value."""
+    return milliseconds if mean is None else mean * (milliseconds / mean) ** _WEIGHT
