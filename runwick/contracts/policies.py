@@ -11,7 +11,7 @@ EXECUTIONS_MAX: Final = 100
 
 
 class JobPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """How often and how long one job may run. Defaults are the library's (page "Retries and timeouts")."""
+    """How often and how long one job may run. Defaults are the library's."""
 
     max_executions: int = 3
     """Attempts that may be authorised to call the handler in one generation, 1 to 100."""
