@@ -74,8 +74,9 @@ def running(rw: Runwick) -> Iterator[Running]:
     """Give `rw` a store in memory for the length of the block; its own store is neither opened nor touched.
 
     Raises:
-        ConfigurationError: the application's declarations or options are wrong, all of it at once.
+        ConfigurationError: the application's declarations are wrong, all of it at once.
     """
+    _ = rw.catalog
     clock = SteppingClock()
     store = MemoryStore(clock=clock, ids=SystemIds())
     with rw.store_replaced(store):

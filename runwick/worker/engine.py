@@ -90,8 +90,6 @@ class Worker:
         self._failure: str | None = None
         self._finished = False
         self._changed = Wake()
-        self.on_ready: Callable[[], None] = _do_nothing
-        """Called once, when the backend is up and the loops run."""
         bus.listen(events.Settled, lambda _: self._changed.ring())
         self._presence = WorkerPresence(
             worker=ids.ordered(),
@@ -186,11 +184,10 @@ class Worker:
             RunwickError: the backend could not be started.
         """
         await self._backend.start(self)
-        self._bus.publish(events.WorkerReady(self._application, self._presence.executors))
         claiming = self._start(self._claimer, until=lambda: self._claimer.stopped)
         keeping = [self._start(loop, until=self._is_finished) for loop in self._keepers]
         settling = self._start(self._finalizer, until=self._is_finished)
-        self.on_ready()
+        self._bus.publish(events.WorkerReady(self._application, self._presence.executors))
         try:
             outlook = await self._wait_for_the_end(until)
             await self._drain()
@@ -270,6 +267,3 @@ class Worker:
         except Exception as error:
             self._loop_failed("good-bye", error)
         self._bus.publish(events.WorkerStopped(left))
-
-
-def _do_nothing() -> None: ...

@@ -7,15 +7,19 @@ The parent never imports the application and never forks; it owns every store co
 """
 
 import asyncio
+import math
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
+from runwick.config.durations import parse_duration
 from runwick.config.layout import lay_out
 from runwick.config.sources import Environment, read_environment
-from runwick.contracts.errors import ConfigurationError, Problem
+from runwick.contracts.errors import ConfigurationError, InvalidArgument, Problem
 from runwick.version import __version__
 from runwick_supervisor.cores import usable_cores
 from runwick_supervisor.reporter import JsonReporter, Reporter, TextReporter
@@ -28,9 +32,6 @@ class DurationType(click.ParamType[float]):
     name = "duration"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from runwick.config.durations import parse_duration
-        from runwick.contracts.errors import InvalidArgument
-
         if isinstance(value, float):
             return value
         try:
@@ -106,7 +107,7 @@ def main(
         )
     reporter: Reporter = JsonReporter(sys.stdout) if log_format == "json" else TextReporter(sys.stdout, cores)
     try:
-        status = asyncio.run(supervise(orders, environment, problems, reporter))
+        status = asyncio.run(supervise(orders, problems, reporter))
     except ConfigurationError as refused:
         _refuse(refused.problems)
     sys.exit(status)
@@ -117,11 +118,11 @@ def _executors(number: int | None, per_core: float | None, environment: Environm
     if number is not None:
         return number
     if per_core is not None:
-        return max(1, -int(-(per_core * cores) // 1))
+        return math.ceil(per_core * cores)
     return environment.executors or cores
 
 
-def _refuse(problems: "tuple[Problem, ...] | list[Problem]") -> None:
+def _refuse(problems: Sequence[Problem]) -> NoReturn:
     click.echo(lay_out(problems), err=True)
     sys.exit(2)
 

@@ -15,9 +15,8 @@ import msgspec
 from setproctitle import setproctitle
 
 from runwick.app.stores import open_store
-from runwick.config.check import check_pools, check_sqlite_options, check_worker_options
+from runwick.config.check import check_pools
 from runwick.config.options import SqliteOptions
-from runwick.config.sources import Environment
 from runwick.contracts.ambient import Clock
 from runwick.contracts.attempts import Lane
 from runwick.contracts.errors import ConfigurationError, Problem, RunwickError, StoreError
@@ -26,6 +25,7 @@ from runwick.contracts.stores import Outlook, Store
 from runwick.declarations.pools import DEFAULT_POOL, Pool
 from runwick.policy.lanes import lanes_of
 from runwick.runtime.ambient import SystemClock, SystemDice, SystemIds
+from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
 from runwick.telemetry.logs import log_events
 from runwick.worker.engine import Worker, nothing_left
@@ -62,7 +62,7 @@ class Plan(msgspec.Struct, frozen=True):
     lanes: list[Lane]
 
 
-async def supervise(orders: Orders, environment: Environment, problems: Sequence[Problem], reporter: Reporter) -> int:
+async def supervise(orders: Orders, problems: Sequence[Problem], reporter: Reporter) -> int:
     """Run a worker until it is stopped, or until nothing is left; answers the exit status.
 
     Raises:
@@ -72,7 +72,7 @@ async def supervise(orders: Orders, environment: Environment, problems: Sequence
     clock = SystemClock()
     zygote = Zygote(on_event=lambda event: _tell(event, reporter))
     try:
-        plan = await _plan(orders, environment, list(problems), zygote, clock)
+        plan = await _plan(orders, list(problems), zygote, clock)
         manifest = plan.manifest
         setproctitle(f"runwick-supervise {manifest.application}")
         reporter.opened(
@@ -94,10 +94,12 @@ async def supervise(orders: Orders, environment: Environment, problems: Sequence
         await zygote.stop()
 
 
-async def _plan(
-    orders: Orders, environment: Environment, problems: list[Problem], zygote: Zygote, clock: Clock
-) -> Plan:
-    """Ask everybody what is wrong, then refuse with all of it."""
+async def _plan(orders: Orders, problems: list[Problem], zygote: Zygote, clock: Clock) -> Plan:
+    """Ask everybody what is wrong, then refuse with all of it.
+
+    The zygote has the same environment: its options are those of the code with what the environment says instead,
+    checked already.
+    """
     try:
         manifest = await zygote.boot(orders.target, orders.app_dir)
     except ApplicationRefused as refused:
@@ -108,18 +110,13 @@ async def _plan(
     except ConfigurationError as refused:
         raise ConfigurationError([*problems, *refused.problems]) from None
     problems += manifest.problems
-    worker = environment.applied_to(manifest.worker)
-    sqlite = environment.applied_to(manifest.sqlite)
-    manifest = msgspec.structs.replace(manifest, worker=worker, sqlite=sqlite)
-    problems += check_worker_options(worker)
-    problems += check_sqlite_options(sqlite)
     pool = _pool(orders, manifest, problems)
     if not manifest.kinds:
         problems.append(Problem("missing_handler", orders.target, "registers no handler, so there is nothing to run."))
     store = None
     if manifest.store is not None:
         # Options out of bounds must not hide what is wrong with the store itself.
-        options = manifest.sqlite if not check_sqlite_options(manifest.sqlite) else SqliteOptions()
+        options = SqliteOptions() if manifest.problems else manifest.sqlite
         store = _open(manifest.store, options, problems, clock)
     if problems or store is None:
         if store is not None:
@@ -192,7 +189,7 @@ async def _work(orders: Orders, plan: Plan, zygote: Zygote, clock: Clock, report
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, worker.stop_more_urgently)
     progress = Progress(worker, plan, orders, reporter)
-    worker.on_ready = lambda: progress.begin(time.monotonic() - started_s)
+    bus.listen(events.WorkerReady, lambda _: progress.begin(time.monotonic() - started_s))
     try:
         left = await worker.run(until=nothing_left if orders.until_empty else None)
     finally:

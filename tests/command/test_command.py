@@ -1,8 +1,10 @@
 import json
+import math
 import os
 import signal
 from typing import Any
 
+from runwick_supervisor.cores import usable_cores
 from tests.command.conftest import APPLICATION, Place, family_of, line_of, summary_of, terminate, wait_for
 
 
@@ -70,8 +72,8 @@ def test_the_command_line_wins_over_the_environment(place: Place, errands: Any) 
     assert "→ 3 executors" in out
     _, out, _ = place.run("errands", "--check", RUNWICK_EXECUTORS="5")
     assert "→ 5 executors" in out
-    _, out, _ = place.run("errands", "--check", "--executors-per-core", "0.5")
-    assert "executor" in out
+    _, out, _ = place.run("errands", "--check", "--executors-per-core", "1.4", RUNWICK_EXECUTORS="50")
+    assert f"→ {math.ceil(1.4 * usable_cores())} executors" in out
 
 
 def test_everything_that_is_wrong_is_said_at_once_and_nothing_is_written(place: Place) -> None:

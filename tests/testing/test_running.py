@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from runwick import Job, JobContext, PermanentJobFailure, Runwick
+from runwick import ConfigurationError, Job, JobContext, PermanentJobFailure, Runwick
 from runwick.testing import running
 
 
@@ -94,6 +94,13 @@ def test_the_applications_own_store_is_its_own_again_afterwards() -> None:
         rw.dispatch(Greet("inside"))
     with pytest.raises(Exception, match="store_not_installed"):
         rw.dispatch(Greet("outside"))
+
+
+def test_wrong_declarations_are_refused_before_anything_runs() -> None:
+    rw, _ = application()
+    rw.pool("main", queues=("greatings",))
+    with pytest.raises(ConfigurationError, match="greatings"), running(rw):
+        raise AssertionError("the block must not begin")
 
 
 def test_time_does_not_go_back() -> None:
