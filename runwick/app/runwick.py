@@ -41,7 +41,7 @@ from runwick.dispatch.options import OptionArguments
 from runwick.runtime.ambient import SystemClock, SystemDice, SystemIds
 
 if TYPE_CHECKING:
-    from runwick.stores.sqlite.migrate import MigrationResult
+    from runwick.stores.migrations import MigrationResult
 
 Options = TypeVar("Options", JobDefaults, WorkerOptions, SqliteOptions)
 

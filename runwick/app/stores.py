@@ -14,7 +14,7 @@ from runwick.contracts.errors import ConfigurationError, Problem
 from runwick.contracts.stores import Store
 
 if TYPE_CHECKING:
-    from runwick.stores.sqlite.migrate import MigrationResult
+    from runwick.stores.migrations import MigrationResult
     from runwick.stores.sqlite.store import SqliteStore
 
 SQLITE: Final = "sqlite"

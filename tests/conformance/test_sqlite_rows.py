@@ -12,9 +12,10 @@ from runwick.contracts.attempts import Kind, Lane
 from runwick.contracts.outcomes import Answer, Outcome, OutcomeKind, Settlement
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import JobState, Priority
+from runwick.stores.migrations import migrations
 from runwick.stores.sqlite.lease import PRESENCE_KEPT_MS
-from runwick.stores.sqlite.revision import migrations
-from runwick.stores.sqlite.steps import sql
+from runwick.stores.sqlite.revision import FOLDER
+from runwick.stores.sqlite.statements import sql
 from runwick.stores.sqlite.store import SqliteStore
 from tests.conformance.ground import FAILURE, LEASE_MS, SUCCESS, USAGE, Bench, held, sqlite_bench
 
@@ -66,7 +67,7 @@ def rows(bench: Bench, statement: str, *parameters: object) -> list[tuple[object
 def plan(statement: str) -> list[str]:
     connection = sqlite3.connect(":memory:")
     try:
-        for migration in migrations():
+        for migration in migrations(FOLDER):
             connection.executescript(migration.text)
         # Without numbers, which some releases of Python take by name alone; the plan does not depend on them.
         code = re.sub(r"\?\d+", "?", re.sub(r"--.*", "", sql(statement)))

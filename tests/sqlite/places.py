@@ -9,7 +9,7 @@ from runwick.config.options import SqliteOptions
 from runwick.contracts.stores import Act
 from runwick.stores.sqlite.driver import Driver
 from runwick.stores.sqlite.migrate import migrate
-from runwick.stores.sqlite.steps import Step
+from runwick.stores.steps import Step
 from tests.ambient import FakeClock, FakeIds
 
 PAGE_BYTES = 4096

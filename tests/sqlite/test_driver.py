@@ -21,7 +21,7 @@ from runwick.contracts.errors import (
 from runwick.contracts.stores import Act
 from runwick.runtime import crossings
 from runwick.stores.sqlite.driver import Driver
-from runwick.stores.sqlite.steps import Step
+from runwick.stores.steps import Step
 from tests.sqlite.places import a_driver, add, add_pages, migrated, names
 from tests.sqlite.processes import Child, Peer, open_files
 

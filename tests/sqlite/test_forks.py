@@ -11,7 +11,7 @@ import pytest
 
 from runwick.contracts.errors import StoreProfileMismatch
 from runwick.runtime import crossings
-from runwick.stores.sqlite import forks
+from runwick.runtime.forks import Forkable
 from runwick.stores.sqlite.driver import Driver
 from runwick.stores.sqlite.turnstile import turnstiles
 from tests.sqlite.places import a_driver, add, migrated, names
@@ -67,7 +67,7 @@ def test_what_a_child_commits_after_its_parent_has_closed_is_not_lost(driver: Dr
 def test_a_fork_waits_for_a_thread_that_is_inside_a_transaction(driver: Driver) -> None:
     inside, forking = threading.Event(), threading.Event()
 
-    class Announcing(forks.Forkable):
+    class Announcing(Forkable):
         def before_fork(self) -> None:
             forking.set()
 

@@ -7,8 +7,9 @@ import pytest
 
 from runwick.contracts.errors import MigrationError, StoreError
 from runwick.contracts.identity import id_bytes
-from runwick.stores.sqlite.migrate import MigrationResult, migrate
-from runwick.stores.sqlite.revision import FOLDER, REVISION, migrations
+from runwick.stores.migrations import MigrationResult, migrations
+from runwick.stores.sqlite.migrate import migrate
+from runwick.stores.sqlite.revision import FOLDER, REVISION
 from tests.ambient import FakeClock, FakeIds
 from tests.sqlite.places import a_driver, add, names
 from tests.sqlite.processes import Child, Peer
@@ -60,7 +61,7 @@ def schema(path: Path) -> list[tuple[object, ...]]:
 def test_it_creates_the_file_with_the_released_schema(path: Path) -> None:
     result = run(path)
     assert result.revision == REVISION
-    assert result.applied == tuple(migration.label for migration in migrations())
+    assert result.applied == tuple(migration.label for migration in migrations(FOLDER))
     assert execute(path, "PRAGMA journal_mode") == [("wal",)]
     assert execute(path, "SELECT store_id FROM runwick_store") == [(id_bytes(result.store_id),)]
     driver = a_driver(path)

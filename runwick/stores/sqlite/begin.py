@@ -8,8 +8,7 @@ import msgspec
 from runwick.contracts.ambient import Clock
 from runwick.contracts.attempts import Attempt
 from runwick.contracts.stores import Act
-from runwick.stores.sqlite.interned import Steps
-from runwick.stores.sqlite.steps import Step
+from runwick.stores.steps import Step, Steps
 
 
 def begin(attempt: Attempt, clock: Clock) -> Act[Attempt | None]:

@@ -11,10 +11,10 @@ from runwick.contracts.attempts import Attempt, Claim, ClaimPlan
 from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act
 from runwick.stores.sqlite.ending import Endings
-from runwick.stores.sqlite.interned import Interned, Steps
+from runwick.stores.sqlite.interned import Interned
 from runwick.stores.sqlite.leased import json_list, leased
 from runwick.stores.sqlite.ready import Choice, choose, survey
-from runwick.stores.sqlite.steps import Step
+from runwick.stores.steps import Step, Steps
 
 
 def claim(interned: Interned, plan: ClaimPlan, clock: Clock, ids: Ids) -> Act[Claim]:

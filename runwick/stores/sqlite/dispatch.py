@@ -11,9 +11,9 @@ from runwick.contracts.dispatching import Command, Receipt, ReceiptDisposition
 from runwick.contracts.errors import StoreError
 from runwick.contracts.identity import id_text
 from runwick.contracts.stores import Act
-from runwick.stores.sqlite.interned import Interned, Naming, Steps
+from runwick.stores.sqlite.interned import Interned, Naming
 from runwick.stores.sqlite.leased import json_list
-from runwick.stores.sqlite.steps import Step
+from runwick.stores.steps import Step, Steps
 
 PROFILE: Final = "sqlite.wal-full"
 """What a receipt of this store confirms: the commit is in the write-ahead log and the log is on the disk."""

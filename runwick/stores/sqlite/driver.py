@@ -28,12 +28,14 @@ from runwick.config.options import SqliteOptions
 from runwick.contracts.errors import OutcomeUnknown, StoreUnavailable
 from runwick.contracts.stores import Act
 from runwick.runtime.crossings import reach
-from runwick.stores.sqlite import faults, forks, opening
-from runwick.stores.sqlite.desk import Ended, Order
+from runwick.runtime.desk import Ended, Order
+from runwick.runtime.forks import Forkable, notice
+from runwick.stores.sqlite import faults, opening
 from runwick.stores.sqlite.link import Link
-from runwick.stores.sqlite.steps import Step, sql
+from runwick.stores.sqlite.statements import sql
 from runwick.stores.sqlite.turnstile import turnstiles
 from runwick.stores.sqlite.works import Works
+from runwick.stores.steps import Step
 
 T = TypeVar("T")
 
@@ -46,7 +48,7 @@ _HOLD_MAX_S: Final = 0.01
 _drivers: "WeakSet[Driver]" = WeakSet()
 
 
-class Driver(forks.Forkable):
+class Driver(Forkable):
     """One process's way to one store file. It opens at its first use, also after `close` or a fork.
 
     Args:
@@ -127,7 +129,7 @@ class Driver(forks.Forkable):
             self._works = None  # its threads are the parent's
 
     def _open(self) -> Works:
-        forks.notice()
+        notice()
         works = self._works
         if works is None:
             with self._guard:

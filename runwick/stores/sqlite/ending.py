@@ -15,9 +15,8 @@ from runwick.contracts.identity import id_text
 from runwick.contracts.outcomes import Outcome, OutcomeKind, Settlement
 from runwick.contracts.states import LEGAL_MOVES, JobState
 from runwick.contracts.usage import Usage
-from runwick.stores.sqlite.interned import Steps
 from runwick.stores.sqlite.leased import json_list, json_text
-from runwick.stores.sqlite.steps import Step
+from runwick.stores.steps import Step, Steps
 
 _LEGAL: Final = {state.value: moves for state, moves in LEGAL_MOVES.items()}
 _NOTHING_MEASURED: Final = (None, None, None, None)

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from runwick.stores.sqlite import forks
+from runwick.runtime.forks import Forkable
 
 _IN_MODIFY: Final = 0x002
 _IN_CREATE: Final = 0x100
@@ -88,7 +88,7 @@ class Watch:
             self._tell()
 
 
-class Hint(forks.Forkable):
+class Hint(Forkable):
     """Who wants to be woken, and the watch that does it; that begins with the first of them and ends with `close`.
 
     Args:

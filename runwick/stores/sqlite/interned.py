@@ -5,7 +5,7 @@ that an act has just made is known to that act alone (`Naming`), until a later a
 rolled back is never remembered, and nobody needs to hear of commits.
 """
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -13,13 +13,9 @@ import msgspec
 from runwick.contracts.attempts import Kind, Lane
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import Priority
-from runwick.stores.sqlite.steps import Step
+from runwick.stores.steps import Step, Steps
 
 V = TypeVar("V")
-T = TypeVar("T")
-
-Steps = Generator[Step, Any, T]
-"""An act under way: yields steps, receives their answers, returns the act's answer."""
 
 
 class Table(Generic[V]):

@@ -10,9 +10,9 @@ import msgspec
 from runwick.contracts.ambient import Clock
 from runwick.contracts.attempts import Beat, Held, WorkerPresence
 from runwick.contracts.stores import Act
-from runwick.stores.sqlite.interned import Interned, Naming, Steps
+from runwick.stores.sqlite.interned import Interned, Naming
 from runwick.stores.sqlite.leased import json_list
-from runwick.stores.sqlite.steps import Step
+from runwick.stores.steps import Step, Steps
 
 PRESENCE_KEPT_MS = 24 * 60 * 60 * 1000
 """A worker that was not seen for this long is forgotten."""

@@ -7,8 +7,8 @@ import msgspec
 
 from runwick.contracts.attempts import PAYLOAD_INLINE_MAX_BYTES, Attempt
 from runwick.contracts.states import JobState
-from runwick.stores.sqlite.interned import Interned, Steps
-from runwick.stores.sqlite.steps import Step
+from runwick.stores.sqlite.interned import Interned
+from runwick.stores.steps import Step, Steps
 
 _COUNTING_BITS: Final = (1 << 61) - 1
 """The part of a UUID that a job's key is added into; the bit above it is cleared, so that nothing carries beyond."""

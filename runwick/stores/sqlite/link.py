@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from runwick.contracts.errors import StoreError
+from runwick.runtime.forks import Forkable
 from runwick.stores.sqlite import forks
 
 
@@ -39,7 +40,7 @@ class File:
         return status.st_dev, status.st_ino
 
 
-class Link(forks.Forkable):
+class Link(Forkable):
     """A place for one connection: ``with link as connection`` waits for its turn and opens it when needed.
 
     Args:

@@ -13,30 +13,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from runwick.contracts.ambient import Clock, Ids
 from runwick.contracts.errors import MigrationError, StoreError, StoreProfileMismatch
 from runwick.contracts.identity import id_text
+from runwick.stores.migrations import Migration, MigrationResult, migrations
 from runwick.stores.sqlite import faults, opening
-from runwick.stores.sqlite.revision import FOLDER, Migration, migrations
-from runwick.stores.sqlite.steps import sql
+from runwick.stores.sqlite.revision import FOLDER
+from runwick.stores.sqlite.statements import sql
 
 LOCK_WAIT_S: Final = 5.0
 _WAL_PAUSE_S: Final = 0.01
 
 Objects = dict[tuple[str, str], tuple[str, str | None]]
 """Tables, indexes and triggers of a schema: (type, name) to (table, text)."""
-
-
-class MigrationResult(msgspec.Struct, frozen=True):
-    """What a migration did."""
-
-    store_id: str
-    """The store's identity as UUID text."""
-    revision: int
-    applied: tuple[str, ...]
-    """The migrations applied now, e.g. ``0001_jobs``; empty when the store was up to date."""
 
 
 def migrate(

@@ -18,7 +18,7 @@ from runwick.contracts.errors import (
 from runwick.stores.sqlite import faults
 from runwick.stores.sqlite.filesystems import MOUNTS, Trust, filesystem_of
 from runwick.stores.sqlite.revision import REVISION
-from runwick.stores.sqlite.steps import sql
+from runwick.stores.sqlite.statements import sql
 
 Version = tuple[int, int, int]
 

@@ -12,9 +12,9 @@ from runwick.contracts.outcomes import ErrorDetail
 from runwick.contracts.states import JobState, Priority
 from runwick.contracts.stores import Act, AttemptRecord, CostlyRun, JobRecord, Outlook
 from runwick.contracts.usage import Usage
-from runwick.stores.sqlite.interned import Interned, Steps
+from runwick.stores.sqlite.interned import Interned
 from runwick.stores.sqlite.ready import survey
-from runwick.stores.sqlite.steps import Step
+from runwick.stores.steps import Step, Steps
 
 _COSTLIEST: Final = {"cpu_us": "costliest_cpu", "rss_peak_bytes": "costliest_rss"}
 

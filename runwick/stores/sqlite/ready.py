@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from runwick.contracts.attempts import CLAIM_MAX_ATTEMPTS, PAYLOAD_INLINE_MAX_BYTES, ClaimPlan, Lane
-from runwick.stores.sqlite.interned import Interned, Steps
+from runwick.stores.sqlite.interned import Interned
 from runwick.stores.sqlite.leased import json_list
-from runwick.stores.sqlite.steps import Step
+from runwick.stores.steps import Step, Steps
 
 _CHUNK_MIN: Final = 8
 _FRONT: Final = (-1, b"")

@@ -8,9 +8,9 @@ from runwick.contracts.outcomes import Settlement
 from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act
 from runwick.stores.sqlite.ending import Endings
-from runwick.stores.sqlite.interned import Interned, Steps
+from runwick.stores.sqlite.interned import Interned
 from runwick.stores.sqlite.leased import leased
-from runwick.stores.sqlite.steps import Step
+from runwick.stores.steps import Step, Steps
 
 
 def recover(

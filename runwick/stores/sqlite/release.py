@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from runwick.contracts.attempts import Attempt
 from runwick.contracts.outcomes import Answer
 from runwick.contracts.stores import Act
-from runwick.stores.sqlite.interned import Steps
 from runwick.stores.sqlite.leased import NOBODY, held, json_list
-from runwick.stores.sqlite.steps import Step
+from runwick.stores.steps import Step, Steps
 
 
 def release(attempts: Sequence[Attempt]) -> Act[list[Answer]]:

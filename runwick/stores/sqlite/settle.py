@@ -6,9 +6,8 @@ from runwick.contracts.ambient import Clock
 from runwick.contracts.outcomes import Answer, Settlement
 from runwick.contracts.stores import Act
 from runwick.stores.sqlite.ending import Endings
-from runwick.stores.sqlite.interned import Steps
 from runwick.stores.sqlite.leased import NOBODY, held, json_list
-from runwick.stores.sqlite.steps import Step
+from runwick.stores.steps import Step, Steps
 
 
 def settle(settlements: Sequence[Settlement], clock: Clock) -> Act[list[Answer]]:

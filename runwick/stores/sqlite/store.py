@@ -18,7 +18,8 @@ from runwick.contracts.stores import Act, CostlyRun, JobRecord, Outlook
 from runwick.stores.sqlite import begin, claim, dispatch, lease, read, recover, release, settle
 from runwick.stores.sqlite.driver import Driver
 from runwick.stores.sqlite.hint import Hint
-from runwick.stores.sqlite.interned import Interned, Steps
+from runwick.stores.sqlite.interned import Interned
+from runwick.stores.steps import Steps
 
 T = TypeVar("T")
 

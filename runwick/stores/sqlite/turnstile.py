@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from runwick.contracts.errors import StoreUnavailable
-from runwick.stores.sqlite import forks
+from runwick.runtime.forks import Forkable
 
 _DOOR: Final = 0
 _INSIDE: Final = 1
@@ -84,7 +84,7 @@ class Line:
                 self._taken = False
 
 
-class Turnstile(forks.Forkable):
+class Turnstile(Forkable):
     """The turnstile of one database file. A process has one for each file, which `turnstiles` hands out."""
 
     def __init__(self, database: Path) -> None:
@@ -184,7 +184,7 @@ class Turnstile(forks.Forkable):
         self.forget_file()
 
 
-class Turnstiles(forks.Forkable):
+class Turnstiles(Forkable):
     """The turnstiles of this process: the locks are the process's, so two of one file would undo each other's."""
 
     def __init__(self) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from runwick.contracts.stores import Act
+from runwick.runtime.desk import Desk, Ended, Order
 from runwick.stores.sqlite import opening
 from runwick.stores.sqlite.checkpoint import Checkpoints
-from runwick.stores.sqlite.desk import Desk, Ended, Order
 from runwick.stores.sqlite.link import File, Link
 from runwick.stores.sqlite.turnstile import turnstiles
 

@@ -1,4 +1,4 @@
-"""The way from event loops to threads that may wait inside SQLite, and back.
+"""The way from event loops to threads that may wait inside a database, and back.
 
 ::
 
