@@ -12,12 +12,15 @@ from runwick.version import __version__
 if TYPE_CHECKING:
     from runwick.app.runwick import Runwick
     from runwick.app.views import AttemptView, JobView
-    from runwick.config.options import JobDefaults, SqliteOptions, WorkerOptions
+    from runwick.config.options import JobDefaults, PostgresOptions, ProducerOptions, SqliteOptions, WorkerOptions
     from runwick.contracts import (
+        AdmissionClosed,
         BatchItem,
         BatchReceipt,
+        CommandExpired,
         ConfigurationError,
         DispatchOptions,
+        DispatchOutcomeUnknown,
         DispatchValidationError,
         Disposition,
         InvalidArgument,
@@ -25,14 +28,20 @@ if TYPE_CHECKING:
         JobContext,
         JobNotFound,
         JobState,
+        LocalCapacityExceeded,
         MigrationError,
         OutcomeUnknown,
         PermanentJobFailure,
+        Prepared,
+        PreparedBatch,
         Priority,
         Problem,
         Receipt,
+        Resolution,
+        ResolutionStatus,
         RunwickError,
         StoreError,
+        StoreHistoryBroken,
         StoreNotInstalled,
         StoreProfileMismatch,
         StoreRevisionMismatch,
@@ -52,6 +61,8 @@ __all__ = [
     "Priority",
     # options
     "JobDefaults",
+    "PostgresOptions",
+    "ProducerOptions",
     "SqliteOptions",
     "WorkerOptions",
     # dispatch
@@ -59,6 +70,10 @@ __all__ = [
     "BatchItem",
     "Receipt",
     "BatchReceipt",
+    "Prepared",
+    "PreparedBatch",
+    "Resolution",
+    "ResolutionStatus",
     # look
     "JobView",
     "AttemptView",
@@ -76,8 +91,13 @@ __all__ = [
     "StoreProfileMismatch",
     "StoreRevisionMismatch",
     "StoreUnavailable",
+    "StoreHistoryBroken",
+    "AdmissionClosed",
+    "CommandExpired",
+    "LocalCapacityExceeded",
     "MigrationError",
     "OutcomeUnknown",
+    "DispatchOutcomeUnknown",
     "JobNotFound",
     "WaitTimeout",
     "__version__",
@@ -88,6 +108,8 @@ _ELSEWHERE = {
     "JobView": "runwick.app.views",
     "AttemptView": "runwick.app.views",
     "JobDefaults": "runwick.config.options",
+    "PostgresOptions": "runwick.config.options",
+    "ProducerOptions": "runwick.config.options",
     "SqliteOptions": "runwick.config.options",
     "WorkerOptions": "runwick.config.options",
 }

@@ -24,8 +24,21 @@ from runwick.app.declaring import Declaring
 from runwick.app.stores import migrate_store, open_store, resolve_url
 from runwick.app.views import JobView
 from runwick.app.waiting import pauses_s
-from runwick.config.check import check_job_settings, check_pools, check_sqlite_options, check_worker_options
-from runwick.config.options import JobDefaults, SqliteOptions, WorkerOptions
+from runwick.config.check import (
+    check_job_settings,
+    check_pools,
+    check_producer_options,
+    check_store_options,
+    check_worker_options,
+)
+from runwick.config.options import (
+    JobDefaults,
+    PostgresOptions,
+    ProducerOptions,
+    SqliteOptions,
+    StoreOptions,
+    WorkerOptions,
+)
 from runwick.config.sources import read_environment
 from runwick.contracts.ambient import Clock, Dice, Ids
 from runwick.contracts.dispatching import BatchItem, BatchReceipt, DispatchOptions, Receipt
@@ -43,7 +56,7 @@ from runwick.runtime.ambient import SystemClock, SystemDice, SystemIds
 if TYPE_CHECKING:
     from runwick.stores.migrations import MigrationResult
 
-Options = TypeVar("Options", JobDefaults, WorkerOptions, SqliteOptions)
+Options = TypeVar("Options", JobDefaults, WorkerOptions, ProducerOptions, SqliteOptions, PostgresOptions)
 
 
 class Runwick(Declaring):
@@ -55,7 +68,8 @@ class Runwick(Declaring):
         store: the store's URL: ``sqlite:///jobs.db`` is relative to the directory that is current now,
             ``sqlite:////srv/app/jobs.db`` is absolute. The environment variable RUNWICK_STORE wins over it.
         worker: how workers of this application keep time; the defaults suit nearly all.
-        sqlite: how this process works with a SQLite store.
+        producer: how much this process dispatches at once.
+        sqlite, postgres: how this process works with such a store.
         job_defaults: settings for every job that does not say otherwise.
         clock, dice, ids: where time, chance and ids come from; tests give their own.
 
@@ -69,7 +83,9 @@ class Runwick(Declaring):
         *,
         store: str | None = None,
         worker: WorkerOptions | None = None,
+        producer: ProducerOptions | None = None,
         sqlite: SqliteOptions | None = None,
+        postgres: PostgresOptions | None = None,
         job_defaults: JobDefaults | None = None,
         clock: Clock | None = None,
         dice: Dice | None = None,
@@ -80,7 +96,12 @@ class Runwick(Declaring):
         environment = read_environment(os.environ)
         self.application = application
         self.worker_options = environment.applied_to(_given("worker", worker, WorkerOptions))
-        self.sqlite_options = environment.applied_to(_given("sqlite", sqlite, SqliteOptions))
+        self.producer_options = environment.applied_to(_given("producer", producer, ProducerOptions))
+        self.store_options = StoreOptions(
+            sqlite=environment.applied_to(_given("sqlite", sqlite, SqliteOptions)),
+            postgres=environment.applied_to(_given("postgres", postgres, PostgresOptions)),
+            concurrent_calls=self.producer_options.max_concurrent_calls,
+        )
         self.clock: Clock = clock or SystemClock()
         self.dice: Dice = dice or SystemDice()
         self.ids: Ids = ids or SystemIds()
@@ -122,7 +143,7 @@ class Runwick(Declaring):
         if (store := self._opened.get("store")) is None:
             if problems := self._opening_problems():
                 raise ConfigurationError(problems)
-            opened = open_store(self.store_url, self.sqlite_options, self.clock, self.ids)
+            opened = open_store(self.store_url, self.store_options, self.clock, self.ids)
             # No lock, which a fork could copy while it is held: of two threads the first one's store stays.
             store = self._opened.setdefault("store", opened)
             if store is not opened:
@@ -271,7 +292,12 @@ class Runwick(Declaring):
 
     def _opening_problems(self) -> list[Problem]:
         """What stands in the way of opening the store."""
-        return [*self._environment_problems, *self._store_problems, *check_sqlite_options(self.sqlite_options)]
+        return [
+            *self._environment_problems,
+            *self._store_problems,
+            *check_store_options(self.store_options),
+            *check_producer_options(self.producer_options),
+        ]
 
 
 def _given(name: str, options: Options | None, kind: type[Options]) -> Options:

@@ -8,7 +8,7 @@ import urllib.parse
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from runwick.config.options import SqliteOptions
+from runwick.config.options import StoreOptions
 from runwick.contracts.ambient import Clock, Ids
 from runwick.contracts.errors import ConfigurationError, Problem
 from runwick.contracts.stores import Store
@@ -45,7 +45,7 @@ def resolve_url(url: str, base: Path) -> str:
     return f"{SQLITE}://{urllib.parse.quote(f'/{path_of(url, base)}')}"
 
 
-def open_store(url: str, options: SqliteOptions, clock: Clock, ids: Ids) -> Store:
+def open_store(url: str, options: StoreOptions, clock: Clock, ids: Ids) -> Store:
     """The store at a resolved URL; it connects at its first use.
 
     Raises:
@@ -57,7 +57,7 @@ def open_store(url: str, options: SqliteOptions, clock: Clock, ids: Ids) -> Stor
         return MemoryStore(clock=clock, ids=ids)
     from runwick.stores.sqlite.address import path_of
 
-    return _sqlite_store()(path_of(url, Path.cwd()), options=options, clock=clock, ids=ids)
+    return _sqlite_store()(path_of(url, Path.cwd()), options=options.sqlite, clock=clock, ids=ids)
 
 
 def migrate_store(url: str, clock: Clock, ids: Ids) -> "MigrationResult | None":

@@ -10,7 +10,7 @@ from runwick.app.stores import open_store
 from runwick.cli.application import application_options, load
 from runwick.config.durations import duration_text
 from runwick.config.layout import terminal_columns
-from runwick.config.options import SqliteOptions, WorkerOptions
+from runwick.config.options import StoreOptions, WorkerOptions
 from runwick.contracts.attempts import Kind
 from runwick.contracts.errors import ConfigurationError, Problem, StoreError
 from runwick.contracts.stores import Store
@@ -42,7 +42,7 @@ def _sound_store(runwick: Runwick, problems: list[Problem]) -> Store | None:
     It is opened without the application's options, so that nothing wrong with those hides what is wrong with it.
     """
     try:
-        store = open_store(runwick.store_url, SqliteOptions(), runwick.clock, runwick.ids)
+        store = open_store(runwick.store_url, StoreOptions(), runwick.clock, runwick.ids)
     except ConfigurationError:
         return None  # there is none to open: a problem of the configuration, known already
     try:

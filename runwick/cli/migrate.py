@@ -12,7 +12,7 @@ import click
 
 from runwick.app.stores import migrate_store, open_store, resolve_url
 from runwick.cli.application import app_dir_option, load
-from runwick.config.options import SqliteOptions
+from runwick.config.options import StoreOptions
 from runwick.contracts.errors import ConfigurationError, Problem
 from runwick.runtime.ambient import SystemClock, SystemIds
 
@@ -36,7 +36,7 @@ def command(app: str | None, app_dir: str, connection_env: str | None, connectio
         store, url = runwick.store, runwick.store_url
     else:
         url = _given_url(connection_env)
-        store = open_store(url, SqliteOptions(), SystemClock(), SystemIds())
+        store = open_store(url, StoreOptions(), SystemClock(), SystemIds())
     result = migrate_store(url, SystemClock(), SystemIds())
     click.echo(f"store     {store.description}")
     if result is None:

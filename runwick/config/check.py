@@ -10,7 +10,14 @@ from typing import Any
 
 from runwick.config.bounds import Option, is_comparable, refusals, table
 from runwick.config.durations import milliseconds_text
-from runwick.config.options import JOB_SETTINGS, SqliteOptions, WorkerOptions
+from runwick.config.options import (
+    JOB_SETTINGS,
+    PostgresOptions,
+    ProducerOptions,
+    SqliteOptions,
+    StoreOptions,
+    WorkerOptions,
+)
 from runwick.config.timings import broken_rules
 from runwick.contracts.errors import Problem
 from runwick.contracts.jobs import UNSET, JobSettings
@@ -25,12 +32,17 @@ def check_worker_options(options: WorkerOptions) -> list[Problem]:
     return [*_value_problems(options), *broken_rules(options)]
 
 
-def check_sqlite_options(options: SqliteOptions) -> list[Problem]:
-    """Everything wrong with the options of a SQLite store."""
+def check_store_options(options: StoreOptions) -> list[Problem]:
+    """Everything wrong with the options of the stores."""
+    return [*_value_problems(options.sqlite), *_value_problems(options.postgres)]
+
+
+def check_producer_options(options: ProducerOptions) -> list[Problem]:
+    """Everything wrong with a producer's options."""
     return list(_value_problems(options))
 
 
-def _value_problems(options: WorkerOptions | SqliteOptions) -> Iterator[Problem]:
+def _value_problems(options: WorkerOptions | SqliteOptions | PostgresOptions | ProducerOptions) -> Iterator[Problem]:
     for name, option in table(type(options)).items():
         for sentence in refusals(name, getattr(options, name), option):
             yield Problem(option.code, name, sentence)

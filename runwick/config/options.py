@@ -133,6 +133,42 @@ class SqliteOptions:
     """Threads for calls that only read, each with a connection of its own."""
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PostgresOptions:
+    """How this process works with PostgreSQL."""
+
+    request_timeout: Annotated[timedelta, duration_option("100ms", "1min")] = timedelta(seconds=5)
+    """How long one call waits for its connection and for its answer. Then its connection is dropped, and whether it was
+    applied is unknown."""
+    allow_unsafe_durability: Annotated[bool, Option("switch")] = False
+    """Work although the server can lose what it confirmed (``synchronous_commit`` or ``fsync`` is off). Receipts then
+    say ``postgres.unsafe``."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StoreOptions:
+    """The options of every kind of store; the URL decides which of them matter."""
+
+    sqlite: SqliteOptions = SqliteOptions()
+    postgres: PostgresOptions = PostgresOptions()
+    concurrent_calls: int = 8
+    """Calls besides a worker's own that may be under way at once: `ProducerOptions.max_concurrent_calls`."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ProducerOptions:
+    """How much one process dispatches at once, and how long a dispatch is good for."""
+
+    max_concurrent_calls: Annotated[int, count_option(1, 1_000)] = 8
+    """Dispatch calls under way at once; a batch is one. On PostgreSQL each may need a connection."""
+    max_waiting_operations: Annotated[int, count_option(0, 100_000)] = 64
+    """Callers that may wait for their turn; one more fails at once with ``local_capacity_exceeded``."""
+    admission_wait: Annotated[timedelta, duration_option("0s", "1min")] = timedelta(seconds=1)
+    """How long a caller waits for its turn."""
+    command_lifetime: Annotated[timedelta, duration_option("1s", "5min")] = timedelta(minutes=5)
+    """How long after it was prepared a dispatch can be applied."""
+
+
 class JobDefaults(JobSettings, frozen=True, kw_only=True):
     """The application's own defaults for its jobs: above the library's, below each job's declaration."""
 

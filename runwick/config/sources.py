@@ -3,8 +3,8 @@
 ====================  ====================================================================
 RUNWICK_STORE         the store's URL, instead of the one in code; never shown
 RUNWICK_EXECUTORS     how many executors the supervisor starts
-RUNWICK_<OPTION>      an option of `WorkerOptions` or `SqliteOptions` by its name in capitals,
-                      e.g. ``RUNWICK_LEASE_DURATION=90s``
+RUNWICK_<OPTION>      an option of `WorkerOptions`, `ProducerOptions`, `SqliteOptions` or
+                      `PostgresOptions` by its name in capitals, e.g. ``RUNWICK_LEASE_DURATION=90s``
 ====================  ====================================================================
 
 Other ``RUNWICK_`` names are the user's own, unless one looks like a slip of the pen: that is a problem, for a setting
@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 
 from runwick.config.bounds import Option, count_option, refusals, table
 from runwick.config.durations import parse_duration
-from runwick.config.options import SqliteOptions, WorkerOptions
+from runwick.config.options import PostgresOptions, ProducerOptions, SqliteOptions, WorkerOptions
 from runwick.contracts.errors import InvalidArgument, Problem
 
 PREFIX: Final = "RUNWICK_"
@@ -28,14 +28,17 @@ EXECUTORS: Final = "RUNWICK_EXECUTORS"
 
 _OPTIONS: Final[Mapping[str, Option]] = {
     EXECUTORS: count_option(1),
-    **{PREFIX + name.upper(): option for name, option in table(WorkerOptions).items()},
-    **{PREFIX + name.upper(): option for name, option in table(SqliteOptions).items()},
+    **{
+        PREFIX + name.upper(): option
+        for options in (WorkerOptions, ProducerOptions, SqliteOptions, PostgresOptions)
+        for name, option in table(options).items()
+    },
 }
 KNOWN: Final = frozenset({STORE, *_OPTIONS})
 
 _CLOSE_ENOUGH: Final = 0.8
 
-T = TypeVar("T", WorkerOptions, SqliteOptions)
+T = TypeVar("T", WorkerOptions, ProducerOptions, SqliteOptions, PostgresOptions)
 
 
 @dataclasses.dataclass(frozen=True)

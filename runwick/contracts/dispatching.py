@@ -16,6 +16,10 @@ BATCH_MAX_ITEMS = 100
 BATCH_MAX_BYTES = 2 * 1024 * 1024
 METADATA_MAX_ENTRIES = 32
 METADATA_MAX_BYTES = 16 * 1024
+COMMAND_LIFETIME_MAX_MS = 5 * 60 * 1000
+"""How long a dispatch can be applied after it was prepared, at most."""
+ANSWERS_KEPT_MS = 24 * 60 * 60 * 1000
+"""For how long after its deadline a dispatch that is sent again gets a definite answer."""
 
 
 class DispatchOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,11 +50,16 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     operation_id: bytes
     job_id: bytes
+    """`job_of_operation` of the operation."""
     application: str
     kind: Kind
     lane: Lane
     policy: JobPolicy
     payload: bytes
+    deadline_ms: int
+    """By the store's clock: it is never applied later."""
+    store_id: bytes | None = None
+    """The store it is meant for, where that was known; another store refuses it."""
     not_before_ms: int | None = None
     """A point in time, milliseconds since the epoch."""
     delay_ms: int | None = None
@@ -71,6 +80,93 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def expiry_ms(self, now_ms: int) -> int | None:
         """By when it must have begun; None when it never expires."""
         return self.expires_at_ms if self.expires_in_ms is None else now_ms + self.expires_in_ms
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """One dispatch, fixed before it is sent: the same job however often that is.
+
+    Keep `operation_id`, or the bytes of `export`, before sending: then a crash in between leaves no doubt.
+    """
+
+    command: Command
+
+    @property
+    def operation_id(self) -> str:
+        """As UUID text; `rw.resolve` takes it."""
+        return id_text(self.command.operation_id)
+
+    @property
+    def job_id(self) -> str:
+        """The id that the job has or will have, as UUID text."""
+        return id_text(self.command.job_id)
+
+    @property
+    def deadline(self) -> datetime.datetime:
+        """Until when it can be applied, by the store's clock."""
+        return _deadline((self.command,))
+
+    def export(self) -> bytes:
+        """Bytes to store, which `rw.import_prepared` reads back. They hold the payload as it is: never log them."""
+        return exported(EXPORT_ONE, (self.command,))
+
+    def __repr__(self) -> str:
+        return f"Prepared(operation_id={self.operation_id})"
+
+
+class PreparedBatch(msgspec.Struct, frozen=True):
+    """A batch, fixed before it is sent. It is applied whole or not at all."""
+
+    commands: tuple[Command, ...]
+
+    @property
+    def operation_ids(self) -> list[str]:
+        """As UUID text, in input order."""
+        return [id_text(command.operation_id) for command in self.commands]
+
+    @property
+    def deadline(self) -> datetime.datetime:
+        """Until when it can be applied, by the store's clock."""
+        return _deadline(self.commands)
+
+    def export(self) -> bytes:
+        """As `Prepared.export`."""
+        return exported(EXPORT_BATCH, self.commands)
+
+    def __repr__(self) -> str:
+        return f"PreparedBatch({len(self.commands)} jobs)"
+
+
+EXPORT_ONE = "runwick.prepared 1"
+EXPORT_BATCH = "runwick.prepared-batch 1"
+"""What exported bytes begin with: their form and its version."""
+
+
+def exported(form: str, commands: Sequence[Command]) -> bytes:
+    """A prepared request as MessagePack: its form, then its commands."""
+    return msgspec.msgpack.encode((form, *commands))
+
+
+def _deadline(commands: Sequence[Command]) -> datetime.datetime:
+    since_epoch = datetime.timedelta(milliseconds=min(command.deadline_ms for command in commands))
+    return datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + since_epoch
+
+
+class ResolutionStatus(enum.StrEnum):
+    """What a store knows of one dispatch operation."""
+
+    CONFIRMED = "confirmed"
+    NOT_OBSERVED = "not_observed"
+    """It was not applied so far. That is no proof that it never will be: it may still be under way."""
+    EXPIRED_UNKNOWN = "expired_unknown"
+    """It is not there, and so long past its deadline that the store no longer keeps a definite answer."""
+
+
+class Resolution(msgspec.Struct, frozen=True):
+    """The answer to `rw.resolve`."""
+
+    status: ResolutionStatus
+    receipt: "Receipt | None" = None
+    """The original receipt, when it is confirmed."""
 
 
 class ReceiptDisposition(enum.StrEnum):

@@ -10,10 +10,15 @@
     │   ├── StoreNotInstalled            there is no store here: run `runwick migrate`
     │   ├── StoreProfileMismatch         the store's settings could lose jobs
     │   ├── StoreRevisionMismatch        the store belongs to another release
+    │   ├── StoreHistoryBroken           another store than before, or one that went back in time
+    │   ├── AdmissionClosed              an operator drains the application, or maintains the store
+    │   ├── CommandExpired               a dispatch came after its deadline; it is never applied
     │   ├── StoreUnavailable             no answer, and nothing was sent
     │   ├── SettlementRejected           the content of a settlement cannot be stored
     │   └── MigrationError               a migration stopped; the code says where
+    ├── LocalCapacityExceeded            too many calls of this process are under way; nothing was sent
     ├── OutcomeUnknown                   the write may or may not have happened
+    │   └── DispatchOutcomeUnknown       of a dispatch; `operation_id` and `prepared` settle it
     ├── JobNotFound                      no job with that id is visible here
     └── WaitTimeout                      the job had not ended in time (also a TimeoutError); it goes on
 
@@ -24,8 +29,12 @@
 
 import enum
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
+
+if TYPE_CHECKING:
+    from runwick.contracts.dispatching import Prepared, PreparedBatch
 
 
 class Disposition(enum.StrEnum):
@@ -116,6 +125,21 @@ class StoreRevisionMismatch(StoreError):
     """The store's revision is not the one this release works with."""
 
 
+class StoreHistoryBroken(StoreError):
+    """The store is another one than this process knew, or it went back in time; nothing was written.
+
+    A worker that meets this stops its runs and claims nothing more until it is restarted.
+    """
+
+
+class AdmissionClosed(StoreError):
+    """The application is drained or the store maintained; nothing was written (code ``admission_closed``)."""
+
+
+class CommandExpired(StoreError):
+    """A dispatch came after its deadline: it was not applied and never will be (code ``command_expired``)."""
+
+
 class StoreUnavailable(StoreError):
     """The store gave no answer in time, and nothing was applied (code ``store_unavailable``)."""
 
@@ -132,6 +156,27 @@ class OutcomeUnknown(RunwickError):
     """The command was sent and its answer was lost: it may or may not have been applied."""
 
     disposition = Disposition.OUTCOME_UNKNOWN
+
+
+class DispatchOutcomeUnknown(OutcomeUnknown):
+    """A dispatch may or may not have been applied (code ``outcome_unknown``, ``cancelled_after_send`` or
+    ``expired_unknown``).
+
+    Sending `prepared` again is safe and gives the definite answer; `rw.resolve(operation_id)` asks without sending.
+    """
+
+    def __init__(self, code: str, message: str, prepared: "Prepared | PreparedBatch | None" = None) -> None:
+        super().__init__(code, message)
+        self.prepared = prepared
+
+    @property
+    def operation_id(self) -> str | None:
+        """Of a single dispatch, as UUID text."""
+        return getattr(self.prepared, "operation_id", None)
+
+
+class LocalCapacityExceeded(RunwickError):
+    """Too many calls of this process are under way or waiting; nothing was sent (code ``local_capacity_exceeded``)."""
 
 
 class JobNotFound(RunwickError):

@@ -10,6 +10,19 @@ def id_text(raw: bytes) -> str:
     return str(uuid.UUID(bytes=raw))
 
 
+def job_of_operation(operation_id: bytes) -> bytes:
+    """The id of the job that a dispatch operation creates: its own with the last bit turned over.
+
+    So the job's row is the receipt of the operation, found by either id, and both sort alike.
+    """
+    return operation_id[:15] + bytes((operation_id[15] ^ 1,))
+
+
+def issued_at_ms(ordered: bytes) -> int:
+    """When a UUIDv7 was made, in milliseconds since the epoch, by the clock of its maker."""
+    return int.from_bytes(ordered[:6])
+
+
 def id_bytes(value: "str | uuid.UUID | bytes") -> bytes:
     """The 16 raw bytes of an id given as UUID, UUID text or raw bytes.
 

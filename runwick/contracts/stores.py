@@ -38,8 +38,11 @@ class Runs(Protocol):
     """Runs acts, each in one transaction.
 
     Raises (both methods):
+        AdmissionClosed: the application's mode does not admit the act; nothing was written.
+        StoreHistoryBroken: the store is another one than this process knew, or it went back in time.
         StoreError: nothing was written.
         OutcomeUnknown: the commit's answer was lost.
+        asyncio.CancelledError: as ever; its ``__cause__`` is an `OutcomeUnknown` when the act had been sent.
     """
 
     def run(self, act: Act[T]) -> T: ...
@@ -52,12 +55,33 @@ class DispatchStore(Runs, Protocol):
         """The durability rule a receipt of this store confirms."""
         ...
 
+    @property
+    def store_id(self) -> bytes | None:
+        """The identity of the store this process works with; None before it was first opened."""
+        ...
+
+    def now_ms(self) -> int:
+        """The store's time as far as this process knows it, without asking."""
+        ...
+
     def dispatch(self, commands: Sequence[Command]) -> Act[list[Receipt]]:
-        """Create these jobs, all or none; receipts in input order."""
+        """Create these jobs, all or none; receipts in input order. A command sent again answers its first receipt.
+
+        Raises (when run):
+            CommandExpired: one was not applied before its deadline, and now never will be; nothing was written.
+        """
+        ...
+
+    def resolve(self, application: str, operation_id: bytes) -> Act[Receipt | None]:
+        """The receipt of an operation that was applied; None when it was not, so far."""
         ...
 
 
 class ClaimStore(Runs, Protocol):
+    def register(self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind]) -> Act[None]:
+        """Make known what a worker is about to serve; it counts as new work, so only an open application takes it."""
+        ...
+
     def claim(self, plan: ClaimPlan) -> Act[Claim]:
         """Take due jobs under a lease; those with inline payloads are begun and charged in the same write."""
         ...

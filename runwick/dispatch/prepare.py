@@ -7,11 +7,12 @@
 
 import datetime
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from runwick.contracts.ambient import Ids
 from runwick.contracts.dispatching import BATCH_MAX_BYTES, BATCH_MAX_ITEMS, BatchItem, Command, DispatchOptions
 from runwick.contracts.errors import DispatchValidationError, ItemFailure
+from runwick.contracts.identity import job_of_operation
 from runwick.contracts.jobs import Job
 from runwick.declarations.catalog import Catalog, JobEntry
 from runwick.declarations.suggestions import did_you_mean
@@ -24,7 +25,18 @@ _ZERO: Final = datetime.timedelta(0)
 _MILLISECOND: Final = datetime.timedelta(milliseconds=1)
 
 
-def prepare(catalog: Catalog, job: Job, options: DispatchOptions, ids: Ids, trace: Trace = NO_TRACE) -> Command:
+class Validity(NamedTuple):
+    """Until when a command can be applied, and where."""
+
+    deadline_ms: int
+    """By the store's clock."""
+    store_id: bytes | None = None
+    """None while this process has not met the store."""
+
+
+def prepare(
+    catalog: Catalog, job: Job, options: DispatchOptions, ids: Ids, validity: Validity, trace: Trace = NO_TRACE
+) -> Command:
     """The command that dispatches `job`, ready to be sent as often as needed.
 
     Raises:
@@ -38,14 +50,17 @@ def prepare(catalog: Catalog, job: Job, options: DispatchOptions, ids: Ids, trac
     metadata = metadata_bytes(options.metadata)
     tenant = checked_tenant(options.tenant)
     payload = entry.codec.encode(job)
+    operation_id = ids.ordered()
     return Command(
-        operation_id=ids.ordered(),
-        job_id=ids.ordered(),
+        operation_id=operation_id,
+        job_id=job_of_operation(operation_id),
         application=catalog.application,
         kind=entry.kind,
         lane=lane,
         policy=entry.policy,
         payload=payload,
+        deadline_ms=validity.deadline_ms,
+        store_id=validity.store_id,
         not_before_ms=start.at_ms,
         delay_ms=start.delay_ms,
         expires_at_ms=expiry.at_ms,
@@ -57,7 +72,9 @@ def prepare(catalog: Catalog, job: Job, options: DispatchOptions, ids: Ids, trac
     )
 
 
-def prepare_many(catalog: Catalog, items: Sequence[Job | BatchItem], ids: Ids, trace: Trace) -> list[Command]:
+def prepare_many(
+    catalog: Catalog, items: Sequence[Job | BatchItem], ids: Ids, validity: Validity, trace: Trace = NO_TRACE
+) -> list[Command]:
     """The commands of a batch, in input order.
 
     Raises:
@@ -72,7 +89,7 @@ def prepare_many(catalog: Catalog, items: Sequence[Job | BatchItem], ids: Ids, t
     for ordinal, item in enumerate(items):
         job, options = (item.job, item.options) if isinstance(item, BatchItem) else (item, None)
         try:
-            commands.append(prepare(catalog, job, _options(options), ids, trace))
+            commands.append(prepare(catalog, job, _options(options), ids, validity, trace))
         except DispatchValidationError as refused:
             failures.append(ItemFailure(ordinal, refused.code, refused.message))
     if failures:

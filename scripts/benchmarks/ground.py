@@ -11,8 +11,9 @@ import msgspec
 
 from runwick import DispatchOptions, Job, Receipt, Runwick
 from runwick.contracts.attempts import ClaimPlan
-from runwick.contracts.dispatching import BATCH_MAX_ITEMS, Command
-from runwick.dispatch.prepare import prepare
+from runwick.contracts.dispatching import BATCH_MAX_ITEMS, COMMAND_LIFETIME_MAX_MS, Command
+from runwick.contracts.identity import job_of_operation
+from runwick.dispatch.prepare import Validity, prepare
 from runwick.runtime.ambient import SystemIds
 from scripts.benchmarks.application import NAME, application
 
@@ -62,8 +63,13 @@ def claimed_again(plan: ClaimPlan) -> ClaimPlan:
 
 def ready_commands(rw: Runwick, job: Job, number: int) -> list[Command]:
     """The commands of `number` dispatches of `job`, checked and serialised, each with ids of its own."""
-    command = prepare(rw.catalog, job, DispatchOptions(), ids=_ids)
-    return [msgspec.structs.replace(command, job_id=_ids.ordered(), operation_id=_ids.ordered()) for _ in range(number)]
+    validity = Validity(rw.store.now_ms() + COMMAND_LIFETIME_MAX_MS)
+    command = prepare(rw.catalog, job, DispatchOptions(), _ids, validity)
+    operations = [_ids.ordered() for _ in range(number)]
+    return [
+        msgspec.structs.replace(command, operation_id=operation, job_id=job_of_operation(operation))
+        for operation in operations
+    ]
 
 
 @contextlib.contextmanager

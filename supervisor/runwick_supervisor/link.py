@@ -19,7 +19,7 @@ from typing import Final
 
 import msgspec
 
-from runwick.config.options import SqliteOptions, WorkerOptions
+from runwick.config.options import StoreOptions, WorkerOptions
 from runwick.contracts.attempts import Kind, Lane
 from runwick.contracts.errors import Problem
 from runwick.declarations.pools import Pool
@@ -46,7 +46,7 @@ class Manifest(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     store: str | None
     """The store's URL, with whatever credentials it holds: never to be shown or logged."""
     worker: WorkerOptions
-    sqlite: SqliteOptions
+    stores: StoreOptions
     pools: tuple[Pool, ...]
     queues: tuple[str, ...]
     kinds: tuple[Kind, ...]

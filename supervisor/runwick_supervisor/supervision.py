@@ -16,7 +16,7 @@ from setproctitle import setproctitle
 
 from runwick.app.stores import open_store
 from runwick.config.check import check_pools
-from runwick.config.options import SqliteOptions
+from runwick.config.options import StoreOptions
 from runwick.contracts.ambient import Clock
 from runwick.contracts.attempts import Lane
 from runwick.contracts.errors import ConfigurationError, Problem, RunwickError, StoreError
@@ -104,7 +104,7 @@ async def _plan(orders: Orders, problems: list[Problem], zygote: Zygote, clock: 
         manifest = await zygote.boot(orders.target, orders.app_dir)
     except ApplicationRefused as refused:
         problems += refused.problems
-        if refused.store is not None and (store := _open(refused.store, SqliteOptions(), problems, clock)):
+        if refused.store is not None and (store := _open(refused.store, StoreOptions(), problems, clock)):
             store.close()
         raise ConfigurationError(list(dict.fromkeys(problems))) from None
     except ConfigurationError as refused:
@@ -116,7 +116,7 @@ async def _plan(orders: Orders, problems: list[Problem], zygote: Zygote, clock: 
     store = None
     if manifest.store is not None:
         # Options out of bounds must not hide what is wrong with the store itself.
-        options = SqliteOptions() if manifest.problems else manifest.sqlite
+        options = StoreOptions() if manifest.problems else manifest.stores
         store = _open(manifest.store, options, problems, clock)
     if problems or store is None:
         if store is not None:
@@ -144,7 +144,7 @@ def _pool(orders: Orders, manifest: Manifest, problems: list[Problem]) -> Pool:
     return Pool(pool.name, orders.queues, orders.executors)
 
 
-def _open(url: str, options: SqliteOptions, problems: list[Problem], clock: Clock) -> Store | None:
+def _open(url: str, options: StoreOptions, problems: list[Problem], clock: Clock) -> Store | None:
     """The store, opened and checked; what is wrong with it joins the problems."""
     store = None
     try:

@@ -92,7 +92,7 @@ def introduce(boot: Boot) -> tuple[Manifest | Refused, Catalog | None]:
         application=catalog.application,
         store=_store_of(app),
         worker=app.worker_options,
-        sqlite=app.sqlite_options,
+        stores=app.store_options,
         pools=tuple(catalog.pools),
         queues=tuple(sorted(catalog.queues)),
         kinds=tuple(handled),

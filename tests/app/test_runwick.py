@@ -82,7 +82,7 @@ def test_the_environment_wins_over_options_in_code(monkeypatch: pytest.MonkeyPat
     rw = Runwick("shop", worker=WorkerOptions(shutdown_drain=datetime.timedelta(seconds=9)), store="memory://")
     assert rw.worker_options.lease_duration == datetime.timedelta(seconds=90)
     assert rw.worker_options.shutdown_drain == datetime.timedelta(seconds=9)
-    assert rw.sqlite_options.reader_threads == 3
+    assert rw.store_options.sqlite.reader_threads == 3
 
 
 def test_only_migrate_creates_a_store(open_app: Callable[..., Runwick], tmp_path: Path) -> None:

@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from runwick import ConfigurationError, SqliteOptions
+from runwick import ConfigurationError
 from runwick.app.stores import migrate_store, open_store, resolve_url
+from runwick.config.options import StoreOptions
 from runwick.runtime.ambient import SystemClock, SystemIds
 
 
@@ -25,7 +26,7 @@ def test_a_resolved_url_names_the_same_place_everywhere(url: str, resolved: str)
 def test_an_unknown_url_is_refused_without_being_repeated(url: str) -> None:
     for use in (
         lambda: resolve_url(url, Path("/")),
-        lambda: open_store(url, SqliteOptions(), SystemClock(), SystemIds()),
+        lambda: open_store(url, StoreOptions(), SystemClock(), SystemIds()),
         lambda: migrate_store(url, SystemClock(), SystemIds()),
     ):
         with pytest.raises(ConfigurationError) as caught:
@@ -38,7 +39,7 @@ def test_a_resolved_url_is_migrated_and_opened(tmp_path: Path) -> None:
     url = resolve_url("sqlite:///jobs.db", tmp_path)
     result = migrate_store(url, SystemClock(), SystemIds())
     assert result is not None
-    store = open_store(url, SqliteOptions(), SystemClock(), SystemIds())
+    store = open_store(url, StoreOptions(), SystemClock(), SystemIds())
     try:
         store.check()
         assert store.description == f"sqlite {tmp_path}/jobs.db (wal, synchronous=full)"

@@ -5,14 +5,14 @@ from typing import Any, cast
 
 import pytest
 
-from runwick.config.check import check_job_settings, check_sqlite_options
-from runwick.config.options import JobDefaults, SqliteOptions
+from runwick.config.check import check_job_settings, check_store_options
+from runwick.config.options import JobDefaults, SqliteOptions, StoreOptions
 from runwick.contracts import Problem
 from runwick.contracts.jobs import JobSettings
 
 
 def test_the_defaults_of_a_sqlite_store_pass() -> None:
-    assert check_sqlite_options(SqliteOptions()) == []
+    assert check_store_options(StoreOptions()) == []
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,9 @@ def test_the_defaults_of_a_sqlite_store_pass() -> None:
 )
 def test_a_store_option_out_of_bounds(change: dict[str, Any], message: str) -> None:
     (setting,) = change
-    assert check_sqlite_options(SqliteOptions(**change)) == [Problem("invalid_policy", setting, message)]
+    assert check_store_options(StoreOptions(sqlite=SqliteOptions(**change))) == [
+        Problem("invalid_policy", setting, message)
+    ]
 
 
 @pytest.mark.parametrize("settings", [JobSettings(), JobDefaults.web_requests(), JobSettings(execution_timeout=None)])

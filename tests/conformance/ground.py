@@ -11,7 +11,8 @@ import msgspec
 
 from runwick.config.options import SqliteOptions
 from runwick.contracts.attempts import Attempt, Claim, ClaimPlan, Expired, Held, Kind, Lane, WorkerPresence
-from runwick.contracts.dispatching import Command
+from runwick.contracts.dispatching import COMMAND_LIFETIME_MAX_MS, Command
+from runwick.contracts.identity import job_of_operation
 from runwick.contracts.outcomes import Answer, Outcome, OutcomeKind, SettledState, Settlement
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import JobState, Priority
@@ -62,9 +63,11 @@ class Bench:
         return self.store.run(act)
 
     def command(self, **changes: Any) -> Command:
+        operation_id = self.ids.ordered()
         values: dict[str, Any] = {
-            "operation_id": self.ids.ordered(),
-            "job_id": self.ids.ordered(),
+            "operation_id": operation_id,
+            "job_id": job_of_operation(operation_id),
+            "deadline_ms": self.clock.now_ms() + COMMAND_LIFETIME_MAX_MS,
             "application": APPLICATION,
             "kind": BUILD,
             "lane": MEDIUM,

@@ -31,7 +31,7 @@ rw.queue("bulk")
 
 
 def prepared(job: Job | None = None, **options: Any) -> Command:
-    return prepare(rw.catalog, job or Report("May"), DispatchOptions(**options), FakeIds())
+    return prepare(rw.catalog, job or Report("May"), DispatchOptions(**options), FakeIds(), VALIDITY)
 
 
 def refusal(job: Job | None = None, **options: Any) -> DispatchValidationError:
@@ -41,15 +41,16 @@ def refusal(job: Job | None = None, **options: Any) -> DispatchValidationError:
 
 
 def test_a_command_carries_all_that_the_store_needs() -> None:
-    command = prepare(rw.catalog, Report("May", 3), NO_CHANGES, FakeIds(), Trace("00-aa-bb-01", "vendor=1"))
+    command = prepare(rw.catalog, Report("May", 3), NO_CHANGES, FakeIds(), VALIDITY, Trace("00-aa-bb-01", "vendor=1"))
     assert command == Command(
         operation_id=(1).to_bytes(16),
-        job_id=(2).to_bytes(16),
+        job_id=(0).to_bytes(16),
         application="shop",
         kind=Kind("reports.build", 1),
         lane=Lane("reports", Priority.MEDIUM),
         policy=JobPolicy(max_executions=4),
         payload=b'{"title":"May","rows":3}',
+        deadline_ms=1_750_000_300_000,
         traceparent="00-aa-bb-01",
         tracestate="vendor=1",
     )

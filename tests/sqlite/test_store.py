@@ -39,6 +39,7 @@ def a_command(payload: bytes = b"{}") -> Command:
         lane=LANE,
         policy=JobPolicy(),
         payload=payload,
+        deadline_ms=SystemClock().now_ms() + 300_000,
     )
 
 

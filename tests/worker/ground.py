@@ -133,6 +133,7 @@ class Ground:
             Command(
                 operation_id=self.ids.ordered(),
                 job_id=self.ids.ordered(),
+                deadline_ms=self.clock.now_ms() + 300_000,
                 application=APPLICATION,
                 kind=KIND,
                 lane=LANE,

@@ -1,0 +1,53 @@
+"""What stores refuse for reasons that they all share, in the same words."""
+
+from runwick.contracts.administration import Admission
+from runwick.contracts.dispatching import Command
+from runwick.contracts.errors import AdmissionClosed, CommandExpired, StoreError, StoreHistoryBroken
+from runwick.contracts.identity import id_text
+
+
+def admission_closed(application: str, mode: Admission, act: str) -> AdmissionClosed:
+    """An act that the application's mode does not admit."""
+    why = "is being drained" if mode is Admission.DRAIN else "is under maintenance"
+    return AdmissionClosed(
+        "admission_closed",
+        f'application "{application}" {why}, so {act} is refused and nothing was written; try again when the operator '
+        "has opened it (`runwick store admission --mode open`)",
+    )
+
+
+def capability_unknown(application: str, capability: str) -> StoreError:
+    """New work for an application that can hold what this release does not know."""
+    return StoreError(
+        "capability_unknown",
+        f'application "{application}" has the capability "{capability}", which this release does not know; nothing was '
+        "written, use the release that activated it",
+    )
+
+
+def identity_mismatch(known: bytes, found: bytes) -> StoreHistoryBroken:
+    """Another store stands where this process, or a prepared dispatch, knew one."""
+    return StoreHistoryBroken(
+        "store_identity_mismatch",
+        f"the store is {id_text(found)}, this is meant for {id_text(known)}; nothing was written, restart against the "
+        "store that was meant",
+    )
+
+
+def command_expired(command: Command, now_ms: int) -> CommandExpired:
+    """A dispatch that came too late."""
+    late_ms = now_ms - command.deadline_ms
+    return CommandExpired(
+        "command_expired",
+        f"operation {id_text(command.operation_id)} came {late_ms:,} ms after its deadline; it was not applied and never "
+        "will be, dispatch it as a new job",
+    )
+
+
+def operation_conflict(command: Command, created_by: bytes) -> StoreError:
+    """A job's id that another operation has used."""
+    return StoreError(
+        "operation_conflict",
+        f"job {id_text(command.job_id)} was created by operation {id_text(created_by)}, this is operation "
+        f"{id_text(command.operation_id)}; nothing was written, dispatch it as a new job",
+    )
