@@ -1,10 +1,12 @@
 # Every target sets up what it needs; `make help` lists them.
 PYTHON ?= python3
+STORE ?= sqlite
 VENV := .venv
 BIN := $(VENV)/bin
+PEERS := .venv-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench
+.PHONY: help setup demo test check format bench bench-peers
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -17,8 +19,8 @@ $(VENV)/.ready: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
 
-demo: setup ## run the main job on an embedded SQLite file: every core busy, every cost shown
-	$(BIN)/python -m examples.stdlib.demo
+demo: setup ## run the main job: every core busy, every cost shown (STORE=postgres: on a server of its own)
+	$(BIN)/python -m examples.stdlib.demo --store $(STORE)
 
 test: setup ## run the tests
 	$(BIN)/python -m pytest
@@ -33,5 +35,13 @@ format: setup ## rewrite the files in the project's format
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-bench: setup ## measure throughput, latency and the share of the cores in handlers
-	$(BIN)/python -m scripts.bench all --store sqlite
+bench: setup ## measure throughput, latency and the share of the cores in handlers (STORE=postgres as well)
+	$(BIN)/python -m scripts.bench all --store $(STORE)
+
+bench-peers: setup $(PEERS)/.ready ## measure throughput on PostgreSQL, beside another job system
+	$(BIN)/python -m scripts.bench noop --store postgres
+
+$(PEERS)/.ready: scripts/benchmarks/peers/requirements.txt
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@

@@ -12,6 +12,7 @@ from runwick.version import __version__
 if TYPE_CHECKING:
     from runwick.app.runwick import Runwick
     from runwick.app.views import AttemptView, JobView
+    from runwick.app.worker import EmbeddedWorker
     from runwick.config.options import JobDefaults, PostgresOptions, ProducerOptions, SqliteOptions, WorkerOptions
     from runwick.contracts import (
         AdmissionClosed,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         WaitTimeout,
         job,
     )
+    from runwick.declarations.pools import Pool
 
 __all__ = [
     # declare
@@ -59,6 +61,9 @@ __all__ = [
     "JobContext",
     "PermanentJobFailure",
     "Priority",
+    # work
+    "Pool",
+    "EmbeddedWorker",
     # options
     "JobDefaults",
     "PostgresOptions",
@@ -107,6 +112,8 @@ _ELSEWHERE = {
     "Runwick": "runwick.app.runwick",
     "JobView": "runwick.app.views",
     "AttemptView": "runwick.app.views",
+    "EmbeddedWorker": "runwick.app.worker",
+    "Pool": "runwick.declarations.pools",
     "JobDefaults": "runwick.config.options",
     "PostgresOptions": "runwick.config.options",
     "ProducerOptions": "runwick.config.options",

@@ -8,21 +8,21 @@ import importlib
 import json
 import os
 import signal
-import tempfile
 from pathlib import Path
 
 import click
 
 from scripts.benchmarks.figures import Assignment, Report
+from scripts.benchmarks.sites import STORES, opened_site
 
-BENCHMARKS = ("noop", "cpu", "latency", "dispatch", "recover")
+BENCHMARKS = ("noop", "cpu", "latency", "dispatch", "claims", "recover")
 BUSY_LOAD = 0.5
 """Above this load average (one minute) somebody else is computing."""
 
 
 @click.command(context_settings={"max_content_width": 100})
 @click.argument("benchmark", type=click.Choice([*BENCHMARKS, "all"]))
-@click.option("--store", type=click.Choice(["sqlite"]), default="sqlite", show_default=True)
+@click.option("--store", type=click.Choice(STORES), default="sqlite", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; an array for 'all'.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of jobs, instead of each benchmark's own.")
 @click.option(
@@ -63,8 +63,9 @@ def main(
     \b
     noop      jobs that do nothing, beside the store's own claim and settle acts
     cpu       the share of the cores that reaches the handlers, beside raw forks without a store
-    latency   from a dispatch in another process to the start on an idle worker
-    dispatch  dispatches of one producer, alone and next to a busy worker
+    latency   from a dispatch in another process to the start, on an idle worker and 3 ms apart
+    dispatch  dispatches of one producer, of eight, and next to a busy worker
+    claims    claims from a large store beside those from a small one
     recover   an expired lease among a million rows; an executor that was killed
     """
     os.environ.pop("RUNWICK_STORE", None)  # a measurement never touches anybody's store
@@ -76,10 +77,10 @@ def main(
     place = folder or Path(".runwick")
     place.mkdir(parents=True, exist_ok=True)
     names = BENCHMARKS if benchmark == "all" else (benchmark,)
-    with tempfile.TemporaryDirectory(dir=place.absolute(), prefix="bench-") as own:
+    with opened_site(store, place.absolute()) as site:
         assignment = Assignment(
             store=store,
-            folder=Path(own),
+            site=site,
             jobs=jobs,
             seconds=seconds,
             work_ms=work_ms,

@@ -20,6 +20,10 @@ class FakeClock:
         self._now_ms += milliseconds
         self._steady_s += milliseconds / 1000
 
+    def step_ms(self, milliseconds: int) -> None:
+        """Somebody sets the time of day, back when it is negative. No time passes by the steady clock."""
+        self._now_ms += milliseconds
+
 
 class FakeDice:
     """Always throws the same fraction."""

@@ -1,10 +1,11 @@
 """``make demo``: examine the standard library on every core, and show what it came to and what it cost.
 
-    migrate a fresh file ─▶ dispatch a job per module ─▶ runwick-supervise --until-empty ─▶ read results ─▶ report
-                                                           (a child; its JSON lines drive the progress bar)
+    migrate a fresh store ─▶ dispatch a job per module ─▶ runwick-supervise --until-empty ─▶ read results ─▶ report
+                                                            (a child; its JSON lines drive the progress bar)
 
-On two cores it takes about 15 seconds, since the library's own tests are examined too. Ctrl-C lets running handlers
-end and stops; once more stops them by force.
+The store is a SQLite file, or with ``STORE=postgres`` a PostgreSQL server that the demo starts and stops. On two cores
+it takes about 15 seconds, since the library's own tests are examined too. Ctrl-C lets running handlers end and stops;
+once more stops them by force.
 """
 
 import contextlib
@@ -14,13 +15,14 @@ import platform
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import click
 from rich.console import Console
 
 from examples.stdlib.progress import progress
-from examples.stdlib.report import Costly, Examined, Facts, command_for_more, report
+from examples.stdlib.report import Costly, Examined, Facts, Kept, command_for_more, report
 from runwick import JobState
 from runwick.contracts.identity import id_text
 
@@ -31,51 +33,73 @@ BATCH = 100
 COSTLIEST = 5
 
 
-def main() -> int:
-    """Run the demo; answers the supervisor's exit status, or 130 after Ctrl-C."""
-    os.environ.pop("RUNWICK_STORE", None)  # the demo keeps to its own file, whatever this shell works with
+@click.command()
+@click.option("--store", type=click.Choice(["sqlite", "postgres"]), default="sqlite", show_default=True)
+@click.option("--modules", type=click.IntRange(min=1), help="Examine only so many. [default: all]")
+def main(store: str, modules: int | None) -> None:
+    """Run the demo; ends with the supervisor's exit status, or with 130 after Ctrl-C."""
+    os.environ.pop("RUNWICK_STORE", None)  # the demo keeps to its own store, whatever this shell works with
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Commands and paths are printed whole, to be copied; the terminal breaks them if it must.
     console = Console(soft_wrap=True, markup=False, highlight=False)
     if not console.is_terminal:
         console.width = 120
     try:
-        return _run(console)
+        status = _on_a_file(console, modules) if store == "sqlite" else _on_a_server(console, modules)
     except KeyboardInterrupt:
-        console.print("Stopped. Every job that was confirmed is still in the file.")
-        return 130
+        console.print(
+            f"Stopped. Every job that was confirmed is still in the {'file' if store == 'sqlite' else 'dump'}."
+        )
+        status = 130
+    sys.exit(status)
 
 
-def _run(console: Console) -> int:
-    paths = _dispatch(console)
-    with _supervisor() as child:
-        events = progress(console, _events(child), total=len(paths))
-        status = child.wait()
-    if "summary" not in events:
-        console.print(f"runwick-supervise ended early with status {status}.", style="red")
-        return status or 1
+def _on_a_file(console: Console, modules: int | None) -> int:
+    from examples.stdlib.jobs import DATABASE
+
+    DATABASE.parent.mkdir(exist_ok=True)
+    for suffix in ("", "-wal", "-shm", "-turnstile"):
+        DATABASE.with_name(DATABASE.name + suffix).unlink(missing_ok=True)
+    return _run(console, modules, lambda: Kept("the SQLite file"))
+
+
+def _on_a_server(console: Console, modules: int | None) -> int:
+    from examples.stdlib.postgres import BRING_BACK, cpu_s, served
+
+    with served() as server:
+        return _run(console, modules, lambda: Kept("PostgreSQL", (server.pid, cpu_s(server)), BRING_BACK))
+
+
+def _run(console: Console, modules: int | None, kept: Callable[[], Kept]) -> int:
+    from examples.stdlib.jobs import rw
+
+    with contextlib.closing(rw):
+        paths = _dispatch(console, modules)
+        with _supervisor() as child:
+            events = progress(console, _events(child), total=len(paths))
+            status = child.wait()
+        if "summary" not in events:
+            console.print(f"runwick-supervise ended early with status {status}.", style="red")
+            return status or 1
+        facts = _facts(paths, events, child.pid, kept())
     console.print()
-    facts = _facts(paths, events, child.pid)
     console.print(report(facts), soft_wrap=False)
     console.print(command_for_more(facts), style="cyan")
     return status
 
 
-def _dispatch(console: Console) -> Mapping[str, str]:
-    """Ask for every module in a fresh store; answers the path of each job by its id."""
-    from examples.stdlib.jobs import DATABASE, STDLIB, ExamineModule, rw, stdlib_paths
+def _dispatch(console: Console, modules: int | None) -> Mapping[str, str]:
+    """Ask for every module, or for so many, in a fresh store; answers the path of each job by its id."""
+    from examples.stdlib.jobs import STDLIB, ExamineModule, rw, stdlib_paths
 
-    DATABASE.parent.mkdir(exist_ok=True)
-    for suffix in ("", "-wal", "-shm", "-turnstile"):
-        DATABASE.with_name(DATABASE.name + suffix).unlink(missing_ok=True)
     rw.migrate()
-    waiting = stdlib_paths()
+    waiting = stdlib_paths()[:modules]
     paths: dict[str, str] = {}
     for start in range(0, len(waiting), BATCH):
         batch = waiting[start : start + BATCH]
         receipts = rw.dispatch_many(ExamineModule(path) for path in batch)
         paths |= {item.receipt.job_id: path for item, path in zip(receipts.items, batch, strict=True)}
-    console.print(f"Dispatched {len(paths):,} jobs, one for each module in {STDLIB}, to {DATABASE}.")
+    console.print(f"Dispatched {len(paths):,} jobs, one for each module in {STDLIB}, to {rw.store.description}.")
     console.print(f"runwick-supervise {APPLICATION} {' '.join(SUPERVISE)}", style="dim")
     return paths
 
@@ -100,7 +124,7 @@ def _events(child: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
         yield json.loads(line)
 
 
-def _facts(paths: Mapping[str, str], events: Mapping[str, Any], supervisor: int) -> Facts:
+def _facts(paths: Mapping[str, str], events: Mapping[str, Any], supervisor: int, kept: Kept) -> Facts:
     """Read back what the handlers returned and what their attempts cost."""
     from examples.stdlib.jobs import rw
 
@@ -123,8 +147,9 @@ def _facts(paths: Mapping[str, str], events: Mapping[str, Any], supervisor: int)
         most_cpu=costliest("cpu_us"),
         most_memory=costliest("rss_peak_bytes"),
         application=APPLICATION,
+        kept=kept,
     )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

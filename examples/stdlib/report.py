@@ -33,6 +33,18 @@ class Costly:
 
 
 @dataclasses.dataclass(frozen=True)
+class Kept:
+    """Where the jobs of the run are kept."""
+
+    store: str
+    """As a sentence names it: ``the SQLite file``."""
+    server: tuple[int, float] | None = None
+    """Process id of the server that was started for the run, and its CPU time in seconds."""
+    bring_back: str = ""
+    """The program that brings that server back for one command."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Facts:
     """Everything one run came to."""
 
@@ -48,6 +60,7 @@ class Facts:
     most_memory: Sequence[Costly]
     application: str
     """The module to name after ``--app``."""
+    kept: Kept
 
 
 def report(facts: Facts) -> RenderableType:
@@ -69,7 +82,8 @@ def report(facts: Facts) -> RenderableType:
 def command_for_more(facts: Facts) -> str:
     """The command that shows more about the job that cost most, or about any where costs are not recorded."""
     job_id = facts.most_cpu[0].job_id if facts.most_cpu else "JOB_ID"
-    return f".venv/bin/runwick jobs get {job_id} --app {facts.application}"
+    command = f".venv/bin/runwick jobs get {job_id} --app {facts.application}"
+    return f"{facts.kept.bring_back} {command}".lstrip()
 
 
 def module_name(path: str) -> str:
@@ -122,7 +136,10 @@ def _places(facts: Facts) -> Table:
         cpu_us = sum(module.usage.cpu_us or 0 for module in modules if module.usage is not None)
         table.add_row(f"executor {process}", f"{len(modules):,}", _seconds(cpu_us), "called the handler, nothing else")
     cpu_us = round(facts.summary["supervisor_cpu_s"] * 1e6)
-    table.add_row(f"supervisor {facts.supervisor}", "", _seconds(cpu_us), "claimed and settled in the SQLite file")
+    table.add_row(f"supervisor {facts.supervisor}", "", _seconds(cpu_us), f"claimed and settled in {facts.kept.store}")
+    if facts.kept.server is not None:
+        process, server_cpu_s = facts.kept.server
+        table.add_row(f"{facts.kept.store} {process}", "", _seconds(round(server_cpu_s * 1e6)), "kept the jobs")
     return table
 
 

@@ -1,4 +1,4 @@
-"""The half of `Runwick` that declares: jobs, handlers, tasks, providers, queues, the pool. Any order, at import.
+"""The half of `Runwick` that declares: jobs, handlers, tasks, providers, queues, pools. Any order, at import.
 
 Declaring checks nothing and opens nothing, so that importing an application is cheap and runs through whatever is
 wrong in it; all of that is reported together, at first use.
@@ -132,14 +132,20 @@ class Declaring(Dispatches):
         self._declarations.add_queue(name, place_of_call())
 
     def pool(self, name: str, *, queues: tuple[str, ...] | None = None, concurrency: int = 4) -> None:
-        """Say which queues the worker serves and how many handlers it runs at once.
+        """Give some queues slots of their own in the worker. May be called for several pools::
+
+            rw.pool("main", queues=("default", "mails"), concurrency=8)
+            rw.pool("reports", queues=("reports",), concurrency=2)  # a flood of these takes no slot of the others
 
         Without it, a worker has the pool ``main`` on every queue.
 
         Args:
             name: how messages and metrics call it.
-            queues: those it takes jobs from; None means every queue that a job uses or `queue` declares.
-            concurrency: most handlers at once, from 1; `runwick-supervise` runs one per executor instead.
+            queues: those it takes jobs from; None means every queue that a job uses or `queue` declares. Pools may
+                have queues in common.
+            concurrency: most handlers at once, from 1. `runwick-supervise` runs each of several pools on so many
+                executors; where there is one pool, it runs one executor per usable core instead, or as many as it is
+                told.
         """
         self._declarations.add_pool(Pool(name, queues, concurrency))
 

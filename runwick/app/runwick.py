@@ -3,9 +3,12 @@
 ::
 
     declare    job · handler · task · provider · queue · pool · add_jobs · configure_job    (`runwick.app.declaring`)
-    dispatch   dispatch · dispatch_many          and their _async twins
-    look       get · wait                        and their _async twins
+    dispatch   dispatch · prepare · dispatch_prepared · resolve, each for batches too    (`runwick.app.dispatching`)
+    look       get · wait
+    work       worker
     operate    migrate · check · problems · close
+
+What waits for an answer of the store has a twin for event loops, under the same name with ``_async``.
 
 The declarations are checked and frozen at first use, with everything that is wrong in them at once. The store is opened
 at first use as well, and again by itself in a forked child, so that one object serves before and after a fork.
@@ -16,11 +19,12 @@ import datetime
 import os
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, Unpack
+from typing import TYPE_CHECKING, TypeVar
 
 from runwick.app.declaring import Declaring
+from runwick.app.dispatching import Dispatching
 from runwick.app.stores import migrate_store, open_store, resolve_url
 from runwick.app.views import JobView
 from runwick.app.waiting import pauses_s
@@ -41,25 +45,24 @@ from runwick.config.options import (
 )
 from runwick.config.sources import read_environment
 from runwick.contracts.ambient import Clock, Dice, Ids
-from runwick.contracts.dispatching import BatchItem, BatchReceipt, DispatchOptions, Receipt
+from runwick.contracts.dispatching import Receipt
 from runwick.contracts.errors import ConfigurationError, InvalidArgument, JobNotFound, Problem, WaitTimeout
 from runwick.contracts.identity import id_bytes, id_text
-from runwick.contracts.jobs import Job
 from runwick.contracts.stores import JobRecord, Store
 from runwick.declarations.catalog import Catalog
 from runwick.declarations.declarations import Declarations
 from runwick.declarations.pools import Pool
 from runwick.dispatch.dispatcher import Dispatcher
-from runwick.dispatch.options import OptionArguments
 from runwick.runtime.ambient import SystemClock, SystemDice, SystemIds
 
 if TYPE_CHECKING:
+    from runwick.app.worker import EmbeddedWorker
     from runwick.stores.migrations import MigrationResult
 
 Options = TypeVar("Options", JobDefaults, WorkerOptions, ProducerOptions, SqliteOptions, PostgresOptions)
 
 
-class Runwick(Declaring):
+class Runwick(Dispatching, Declaring):
     """An application that declares jobs, dispatches them and has them run.
 
     Args:
@@ -92,7 +95,7 @@ class Runwick(Declaring):
         ids: Ids | None = None,
     ) -> None:
         defaults = _given("job_defaults", job_defaults, JobDefaults)
-        super().__init__(Declarations(application, defaults, check_job_settings, _check_pools))
+        Declaring.__init__(self, Declarations(application, defaults, check_job_settings, _check_pools))
         environment = read_environment(os.environ)
         self.application = application
         self.worker_options = environment.applied_to(_given("worker", worker, WorkerOptions))
@@ -108,7 +111,12 @@ class Runwick(Declaring):
         self._environment_problems = environment.problems
         self._store_url, self._store_problems = _resolved(environment.store or store)
         self._opened: dict[str, Store] = {}
-        self._dispatcher = Dispatcher(lambda: self.catalog, lambda: self.store, self.ids)
+        self.at_work: dict[str, EmbeddedWorker] = {}
+        """The worker of this object that is alive in this process, if there is one."""
+        Dispatching.__init__(
+            self,
+            Dispatcher(application, lambda: self.catalog, lambda: self.store, self.ids, self.producer_options),
+        )
 
     def __repr__(self) -> str:
         return f"Runwick({self.application!r})"
@@ -149,47 +157,6 @@ class Runwick(Declaring):
             if store is not opened:
                 opened.close()
         return store
-
-    def dispatch(self, job: Job, **options: Unpack[OptionArguments]) -> Receipt:
-        """Store a job; when this returns, the store has confirmed that it is durable.
-
-        Args:
-            job: an instance of a declared record.
-            queue: another registered queue than the job's own.
-            priority: ``high``, ``medium`` or ``low``.
-            not_before: the earliest start, as an aware datetime (one that is past means now) or as a delay from now
-                by the store's clock. Rounded up to a millisecond.
-            metadata: at most 32 entries and 16 KiB, which the handler finds in its context.
-            tenant: whom the job belongs to; None is the default tenant.
-            expires_at: a job that has not begun by then fails with ``expired`` instead of running.
-
-        Raises:
-            ConfigurationError: the declarations or the store's options are wrong; nothing was sent.
-            DispatchValidationError: the job or an option breaks a rule; nothing was sent.
-            StoreError: nothing was written.
-            OutcomeUnknown: the job may or may not exist.
-        """
-        return self._dispatcher.dispatch(job, DispatchOptions(**options))
-
-    async def dispatch_async(self, job: Job, **options: Unpack[OptionArguments]) -> Receipt:
-        """`dispatch` on an event loop, which it never blocks. Cancelling stops the waiting, not an accepted job."""
-        return await self._dispatcher.dispatch_async(job, DispatchOptions(**options))
-
-    def dispatch_many(self, items: Iterable[Job | BatchItem]) -> BatchReceipt:
-        """Store up to 100 jobs in one transaction: all of them or none.
-
-        Args:
-            items: jobs, or `BatchItem` for those with options; at most 2 MiB together.
-
-        Raises:
-            DispatchValidationError: `item_failures` lists every invalid item; nothing was sent.
-            ConfigurationError, StoreError, OutcomeUnknown: as for `dispatch`.
-        """
-        return self._dispatcher.dispatch_many(items)
-
-    async def dispatch_many_async(self, items: Iterable[Job | BatchItem]) -> BatchReceipt:
-        """`dispatch_many` on an event loop, which it never blocks."""
-        return await self._dispatcher.dispatch_many_async(items)
 
     def get(self, job: Receipt | str) -> JobView:
         """Read a job as it stands now.
@@ -236,6 +203,29 @@ class Runwick(Declaring):
                 return view
             await asyncio.sleep(pause_s)
         return _ended(await self.get_async(job), timeout)
+
+    def worker(self, pools: Sequence[Pool] | None = None) -> "EmbeddedWorker":
+        """A worker in this process, beside whatever else the process does::
+
+            async with rw.worker(pools=[Pool("main", queues=("images",), concurrency=8)]):
+                ...  # serve requests; jobs run meanwhile
+
+        It has an event loop in a thread of its own. Plain handlers run in threads, async ones on the loop that enters
+        the block. Entering checks everything and begins; leaving drains within `WorkerOptions.shutdown_budget`.
+
+        Args:
+            pools: what to run at once; without it, what `pool` declares.
+
+        Raises:
+            InvalidArgument: these are no pools (code ``invalid_argument``).
+        """
+        from runwick.app.worker import EmbeddedWorker
+
+        given = pools is None or (isinstance(pools, Sequence) and pools and all(isinstance(one, Pool) for one in pools))
+        if not given:
+            message = f"pools is {pools!r}; give at least one Pool(…), or leave it out"
+            raise InvalidArgument("invalid_argument", message)
+        return EmbeddedWorker(self, pools)
 
     def migrate(self) -> "MigrationResult | None":
         """Create the store, or bring it to this release's revision. Safe to call again; nothing else creates a store.

@@ -3,25 +3,47 @@
 A URL may hold a password, so it is never part of a message, a log line or a repr.
 """
 
+import contextlib
 import re
 import urllib.parse
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from runwick.config.options import StoreOptions
+from runwick.contracts.administration import Administration
 from runwick.contracts.ambient import Clock, Ids
 from runwick.contracts.errors import ConfigurationError, Problem
 from runwick.contracts.stores import Store
+from runwick.runtime.ambient import SystemClock, SystemIds
 
 if TYPE_CHECKING:
     from runwick.stores.migrations import MigrationResult
+    from runwick.stores.postgres.store import PostgresStore
     from runwick.stores.sqlite.store import SqliteStore
 
 SQLITE: Final = "sqlite"
+POSTGRES: Final = "postgres"
 MEMORY: Final = "memory"
 """A store that lives and dies with its process, for tests."""
 
+_PROVIDERS: Final = {"sqlite": SQLITE, "postgresql": POSTGRES, "postgres": POSTGRES, "memory": MEMORY}
+"""Kinds of stores by the schemes of their URLs."""
+
 _SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]{0,31})://")
+
+
+def provider_of(url: str) -> str:
+    """Which kind of store a URL names.
+
+    Raises:
+        ConfigurationError: none of this release (code ``invalid_store``).
+    """
+    found = _SCHEME.match(url)
+    if found is None:
+        raise _refusal("a store is named by a URL such as sqlite:///jobs.db, this is none")
+    if found[1] not in _PROVIDERS:
+        raise _refusal(f"{found[1]}:// is no store of this release; use postgresql://HOST/DATABASE or sqlite:///FILE")
+    return _PROVIDERS[found[1]]
 
 
 def resolve_url(url: str, base: Path) -> str:
@@ -35,14 +57,22 @@ def resolve_url(url: str, base: Path) -> str:
         ConfigurationError: no store of this release has such a URL (code ``invalid_store``), or the place it names
             cannot keep jobs safe (``invalid_policy``).
     """
-    if _scheme(url) == MEMORY:
-        return url
-    # Imported where the application is declared and not when it is first used: a fork in the middle of an import by
-    # another thread leaves the child waiting for that import for ever.
-    _sqlite_store()
-    from runwick.stores.sqlite.address import path_of
+    # Drivers are imported where the application is declared and not when it is first used: a fork in the middle of an
+    # import by another thread leaves the child waiting for that import for ever.
+    match provider_of(url):
+        case "memory":
+            return url
+        case "postgres":
+            from runwick.stores.postgres.address import address_of
 
-    return f"{SQLITE}://{urllib.parse.quote(f'/{path_of(url, base)}')}"
+            _postgres_store()
+            address_of(url)
+            return url
+        case _:
+            from runwick.stores.sqlite.address import path_of
+
+            _sqlite_store()
+            return f"{SQLITE}://{urllib.parse.quote(f'/{path_of(url, base)}')}"
 
 
 def open_store(url: str, options: StoreOptions, clock: Clock, ids: Ids) -> Store:
@@ -51,43 +81,91 @@ def open_store(url: str, options: StoreOptions, clock: Clock, ids: Ids) -> Store
     Raises:
         ConfigurationError: see `resolve_url`.
     """
-    if _scheme(url) == MEMORY:
-        from runwick.stores.memory.store import MemoryStore
+    match provider_of(url):
+        case "memory":
+            from runwick.stores.memory.store import MemoryStore
 
-        return MemoryStore(clock=clock, ids=ids)
-    from runwick.stores.sqlite.address import path_of
+            return MemoryStore(clock=clock, ids=ids)
+        case "postgres":
+            from runwick.stores.postgres.address import address_of
 
-    return _sqlite_store()(path_of(url, Path.cwd()), options=options.sqlite, clock=clock, ids=ids)
+            calls = options.concurrent_calls
+            return _postgres_store()(
+                address_of(url), options=options.postgres, concurrent_calls=calls, clock=clock, ids=ids
+            )
+        case _:
+            return _sqlite_store()(_path(url), options=options.sqlite, clock=clock, ids=ids)
 
 
-def migrate_store(url: str, clock: Clock, ids: Ids) -> "MigrationResult | None":
+def migrate_store(url: str, clock: Clock, ids: Ids, options: StoreOptions | None = None) -> "MigrationResult | None":
     """Create the store at a resolved URL or bring it to this release's revision; None where there is nothing to do.
 
     Raises:
         ConfigurationError: see `resolve_url`.
         MigrationError: the store stays at its last good revision.
     """
-    if _scheme(url) == MEMORY:
-        return None
-    from runwick.stores.sqlite.address import path_of
-    from runwick.stores.sqlite.migrate import migrate
+    match provider_of(url):
+        case "memory":
+            return None
+        case "postgres":
+            from runwick.stores.postgres import migrate as postgres
+            from runwick.stores.postgres.address import address_of
 
-    return migrate(path_of(url, Path.cwd()), clock, ids)
+            allow_unsafe = options is not None and options.postgres.allow_unsafe_durability
+            return postgres.migrate(address_of(url), clock, ids, allow_unsafe_durability=allow_unsafe)
+        case _:
+            from runwick.stores.sqlite import migrate as sqlite
+
+            return sqlite.migrate(_path(url), clock, ids)
+
+
+def open_administration(url: str, clock: Clock, ids: Ids) -> Administration:
+    """The store at a resolved URL, for its operator.
+
+    Raises:
+        ConfigurationError: see `resolve_url`; a store in memory has no operator beside its process
+            (code ``invalid_store``).
+    """
+    match provider_of(url):
+        case "memory":
+            raise _refusal("a store in memory belongs to its process, there is nothing to administer")
+        case "postgres":
+            from runwick.stores.postgres.address import address_of
+            from runwick.stores.postgres.administer import PostgresAdministration
+
+            return PostgresAdministration(address_of(url), ids)
+        case _:
+            from runwick.stores.sqlite.administer import SqliteAdministration
+
+            return SqliteAdministration(_path(url), clock, ids)
+
+
+def describe_store(url: str) -> str:
+    """The store at a resolved URL in one phrase of its own, without secrets. It is not connected to.
+
+    Raises:
+        ConfigurationError: see `resolve_url`.
+    """
+    with contextlib.closing(open_store(url, StoreOptions(), SystemClock(), SystemIds())) as store:
+        return store.description
+
+
+def _path(url: str) -> Path:
+    from runwick.stores.sqlite.address import path_of
+
+    return path_of(url, Path.cwd())
+
+
+def _postgres_store() -> "type[PostgresStore]":
+    from runwick.stores.postgres.store import PostgresStore
+
+    return PostgresStore
 
 
 def _sqlite_store() -> "type[SqliteStore]":
     from runwick.stores.sqlite.store import SqliteStore
 
     return SqliteStore
-
-
-def _scheme(url: str) -> str:
-    found = _SCHEME.match(url)
-    if found is None:
-        raise _refusal("a store is named by a URL such as sqlite:///jobs.db, this is none")
-    if found[1] not in (SQLITE, MEMORY):
-        raise _refusal(f"{found[1]}:// is no store of this release; use sqlite:///FILE")
-    return found[1]
 
 
 def _refusal(sentence: str) -> ConfigurationError:

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 import click
 
 from runwick.app.runwick import Runwick
-from runwick.app.stores import open_store
+from runwick.app.soundness import sound_store
 from runwick.cli.application import application_options, load
 from runwick.config.durations import duration_text
 from runwick.config.layout import terminal_columns
-from runwick.config.options import StoreOptions, WorkerOptions
+from runwick.config.options import WorkerOptions
 from runwick.contracts.attempts import Kind
-from runwick.contracts.errors import ConfigurationError, Problem, StoreError
+from runwick.contracts.errors import ConfigurationError
 from runwick.contracts.stores import Store
 from runwick.declarations.catalog import Catalog
 from runwick.declarations.jobs import JobEntry
@@ -30,29 +30,10 @@ def command(app: str, app_dir: str) -> None:
     """
     runwick = load(app, app_dir)
     problems = runwick.problems()
-    store = _sound_store(runwick, problems)
+    store = sound_store(runwick, problems)
     if store is None or problems:
         raise ConfigurationError(problems)
     click.echo(summary(runwick, store))
-
-
-def _sound_store(runwick: Runwick, problems: list[Problem]) -> Store | None:
-    """The store, checked and closed again; None when it is refused, and that is among `problems` then.
-
-    It is opened without the application's options, so that nothing wrong with those hides what is wrong with it.
-    """
-    try:
-        store = open_store(runwick.store_url, StoreOptions(), runwick.clock, runwick.ids)
-    except ConfigurationError:
-        return None  # there is none to open: a problem of the configuration, known already
-    try:
-        store.check()
-    except StoreError as refused:
-        problems.append(Problem(refused.code, "store", f"{refused.message}."))
-        return None
-    finally:
-        store.close()
-    return store
 
 
 def summary(runwick: Runwick, store: Store) -> str:
@@ -62,7 +43,7 @@ def summary(runwick: Runwick, store: Store) -> str:
         "application": [runwick.application],
         "store": [store.description],
         "notes": store.notes,
-        "pools": [_pool_line(pool) for pool in catalog.pools],
+        "pools": [_pool_line(pool, len(catalog.pools)) for pool in catalog.pools],
         "queues": [", ".join(sorted(catalog.queues)) or "none"],
         "jobs": [_job_line(kind, entry, catalog) for kind, entry in sorted(catalog.jobs.items())] or ["none"],
         "timings": [_timing_line(runwick.worker_options)],
@@ -78,9 +59,10 @@ def _paragraph(label: str, texts: Sequence[str]) -> Iterator[str]:
             label = ""
 
 
-def _pool_line(pool: Pool) -> str:
+def _pool_line(pool: Pool, pools: int) -> str:
     queues = "every queue" if pool.queues is None else ", ".join(pool.queues)
-    return f"{pool.name}: {queues}; {pool.concurrency} at once, or one per executor"
+    executors = "one per executor" if pools == 1 else f"on {pool.concurrency} executors"
+    return f"{pool.name}: {queues}; {pool.concurrency} at once, or {executors}"
 
 
 def _job_line(kind: Kind, entry: JobEntry, catalog: Catalog) -> str:

@@ -15,7 +15,9 @@ SUMMARIES: Final = {
     "check": "Check the configuration and the store; start nothing.",
     "jobs": "Look at jobs.",
     "migrate": "Create the store, or bring it to this release's revision.",
+    "store": "See to a store: status, admission, capabilities, identity.",
     "version": "Show the version.",
+    "worker": "Run an application's jobs in this process, on threads and one event loop.",
 }
 """Subcommands, each the ``command`` of its module in this package, with the line that ``--help`` shows."""
 

@@ -59,9 +59,10 @@ class WorkerOptions:
     minimum_invocation_margin: Timing = timedelta(seconds=15)
     """A handler is not started with less usable lease left than this."""
     claim_resolution_budget: Timing = timedelta(seconds=15)
-    """How long a claim whose answer was lost is asked for again."""
+    """A claim whose answer was lost is asked for again: what it took is run if the answer comes within this time, and
+    otherwise given back."""
     begin_resolution_budget: Timing = timedelta(seconds=15)
-    """The same for a begin."""
+    """How long a begin whose answer was lost is asked for again."""
     completion_resolution_budget: Timing = timedelta(seconds=30)
     """How long a settlement is repeated before that is reported as an error; it is repeated until it lands."""
     recovery_scan_interval: Timing = timedelta(seconds=5)

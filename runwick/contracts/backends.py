@@ -43,6 +43,11 @@ class Sink(Protocol):
         """These provably never reached their handler and nobody here will run them: release them uncharged."""
         ...
 
+    def gave_up(self, attempts: Sequence[Attempt]) -> None:
+        """These go on although their time limit is long over, and nothing can stop them: let their leases run out. They
+        keep their slots, and are reported like any other once they end; nothing is written for that."""
+        ...
+
     def room_changed(self) -> None:
         """`room` would answer differently now."""
         ...
@@ -86,7 +91,7 @@ class Backend(Protocol):
 
     def stop_runs(self, attempts: Sequence[Attempt]) -> None:
         """Stop these runs by force where the backend can, for their leases are lost. Each is reported through the
-        sink when its end is confirmed, like any other."""
+        sink when its end is confirmed, like any other. Those that it does not hold are another pool's."""
         ...
 
     def stop_by_force(self) -> None:

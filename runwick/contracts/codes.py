@@ -87,7 +87,13 @@ _CONFIGURATION: Final = [
 _STORE: Final = [
     _row("store_not_installed", _NOT_APPLIED, False, "installation", "Run runwick migrate once."),
     _row("store_unavailable", _NOT_APPLIED, True, "troubleshooting", "Try again when the store answers."),
-    _row("store_profile_mismatch", _NOT_APPLIED, False, "choosing-a-store", "Restore the settings that keep jobs durable."),
+    _row(
+        "store_profile_mismatch",
+        _NOT_APPLIED,
+        False,
+        "choosing-a-store",
+        "Restore the settings that keep jobs durable.",
+    ),
     _row("store_revision_mismatch", _NOT_APPLIED, False, "upgrades", "Use the release that matches, or migrate."),
     _row("admission_closed", _NOT_APPLIED, True, "upgrades", "Wait until the operator opens the application again."),
     _row("capability_unknown", _NOT_APPLIED, False, "upgrades", "Use a release that knows the capability."),

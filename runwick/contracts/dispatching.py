@@ -125,7 +125,7 @@ class PreparedBatch(msgspec.Struct, frozen=True):
 
     @property
     def deadline(self) -> datetime.datetime:
-        """Until when it can be applied, by the store's clock."""
+        """Until when it can be applied, by the store's clock; that of an empty batch never comes."""
         return _deadline(self.commands)
 
     def export(self) -> bytes:
@@ -147,6 +147,8 @@ def exported(form: str, commands: Sequence[Command]) -> bytes:
 
 
 def _deadline(commands: Sequence[Command]) -> datetime.datetime:
+    if not commands:
+        return datetime.datetime.max.replace(tzinfo=datetime.UTC)
     since_epoch = datetime.timedelta(milliseconds=min(command.deadline_ms for command in commands))
     return datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + since_epoch
 

@@ -148,7 +148,6 @@ class Declarations:
         queues = queues_of(jobs.values(), defaults) | self._queues.keys()
         problems += _queue_problems(self._queues.items())
         problems += self._check_pools(self._pools, queues)
-        problems += _pools_too_many(self._pools)
         if problems:
             raise ConfigurationError(problems)
         by_record = {entry.record: entry for entry in found}
@@ -205,11 +204,3 @@ def _queue_problems(queues: Iterable[tuple[str, str]]) -> Iterator[Problem]:
         if why := name_problem(name):
             label = f"queue {quoted(name)}"
             yield Problem("invalid_name", label, f"{label} (declared at {where}) is not a name: {why}.")
-
-
-def _pools_too_many(pools: Sequence[Pool]) -> Iterator[Problem]:
-    for pool in pools[1:]:
-        if pool.name != pools[0].name:
-            label = f"pool {quoted(pool.name)}"
-            sentence = f"{label} is one too many: a worker has one pool, {quoted(pools[0].name)}; give that its queues."
-            yield Problem("invalid_pool", label, sentence)

@@ -10,7 +10,8 @@ class Pool(msgspec.Struct, frozen=True):
     queues: tuple[str, ...] | None = None
     """The queues it takes jobs from; None means every queue that a job uses or `queue` declares."""
     concurrency: int = 4
-    """Most handlers that it runs at once; with executors and only one pool, the number of executors decides."""
+    """Most handlers that it runs at once. On executors that is their number; where there is only one pool, the operator
+    and the cores decide instead."""
 
 
 DEFAULT_POOL = Pool("main")

@@ -21,7 +21,10 @@ DELAY_MAX: Final = datetime.timedelta(days=36_500)
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND: Final = datetime.timedelta(microseconds=1)
-_LAST_MS: Final = (datetime.datetime.max.replace(tzinfo=datetime.UTC) - _EPOCH) // datetime.timedelta(milliseconds=1)
+
+LAST_MS: Final = (datetime.datetime.max.replace(tzinfo=datetime.UTC) - _EPOCH) // datetime.timedelta(milliseconds=1)
+"""The last time that Python can show, in milliseconds since the epoch."""
+
 _NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 _CONTROL: Final = re.compile("[\x01-\x1f\x7f-\x9f]")
 
@@ -89,7 +92,7 @@ def when(name: str, given: datetime.datetime | datetime.timedelta | None, shorte
     if given.utcoffset() is None:
         raise _invalid_time(f"{name} is {given.isoformat()} without a time zone; give it one, such as datetime.UTC")
     at_ms = _milliseconds_up(given - _EPOCH)
-    if at_ms > _LAST_MS:
+    if at_ms > LAST_MS:
         raise _invalid_time(f"{name} is {given.isoformat()}, which is after the year 9999 in UTC")
     return When(at_ms=max(0, at_ms))
 

@@ -81,9 +81,7 @@ def prepare_many(
         DispatchValidationError: the batch is too large (``batch_too_large``), or items are invalid: all of them are
             in `item_failures`.
     """
-    if len(items) > BATCH_MAX_ITEMS:
-        message = f"a batch holds {BATCH_MAX_ITEMS} items, this has {len(items):,}; split it"
-        raise DispatchValidationError("batch_too_large", message)
+    check_batch_length(len(items))
     commands = []
     failures = []
     for ordinal, item in enumerate(items):
@@ -96,11 +94,31 @@ def prepare_many(
         listed = "; ".join(f"item {failure.ordinal}: {failure.message.rstrip('.')}" for failure in failures)
         message = f"{len(failures)} of {len(items)} items are invalid, nothing was written: {listed}"
         raise DispatchValidationError(failures[0].code, message, failures)
+    check_batch_size(commands)
+    return commands
+
+
+def check_batch_length(items: int) -> None:
+    """Refuse a batch of too many items.
+
+    Raises:
+        DispatchValidationError: ``batch_too_large``.
+    """
+    if items > BATCH_MAX_ITEMS:
+        message = f"a batch holds {BATCH_MAX_ITEMS} items, this has {items:,}; split it"
+        raise DispatchValidationError("batch_too_large", message)
+
+
+def check_batch_size(commands: Sequence[Command]) -> None:
+    """Refuse a batch that holds too much.
+
+    Raises:
+        DispatchValidationError: ``batch_too_large``.
+    """
     size = sum(len(command.payload) + len(command.metadata or b"") for command in commands)
     if size > BATCH_MAX_BYTES:
         message = f"a batch holds {BATCH_MAX_BYTES:,} bytes of payload and metadata, this has {size:,}; split it"
         raise DispatchValidationError("batch_too_large", message)
-    return commands
 
 
 def _options(given: DispatchOptions | None) -> DispatchOptions:

@@ -3,10 +3,14 @@
 OpenTelemetry is asked only where the application has loaded it already; nothing is imported for it.
 """
 
+import re
 import sys
 from typing import Final, NamedTuple
 
 TRACESTATE_MAX_CHARACTERS: Final = 512
+
+_TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+_TRACESTATE: Final = re.compile(rf"[\x20-\x7e]{{1,{TRACESTATE_MAX_CHARACTERS}}}")
 
 
 class Trace(NamedTuple):
@@ -32,4 +36,14 @@ def current_trace() -> Trace:
         tracestate = span.trace_state.to_header()
     except Exception:
         return NO_TRACE
-    return Trace(traceparent, tracestate if 0 < len(tracestate) <= TRACESTATE_MAX_CHARACTERS else None)
+    for trace in (Trace(traceparent, tracestate), Trace(traceparent)):
+        if is_well_formed(trace):
+            return trace
+    return NO_TRACE
+
+
+def is_well_formed(trace: Trace) -> bool:
+    """Whether both have the form, or are None."""
+    return (trace.traceparent is None or _TRACEPARENT.fullmatch(trace.traceparent) is not None) and (
+        trace.tracestate is None or _TRACESTATE.fullmatch(trace.tracestate) is not None
+    )

@@ -78,8 +78,10 @@ def _without_our_frames(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _is_ours(module: object) -> bool:
-    # Providers are opened through contextlib.
-    return module == "contextlib" or (isinstance(module, str) and module.startswith("runwick."))
+    # Providers are opened through contextlib, and what they raise on another thread comes through a future.
+    return module in ("contextlib", "concurrent.futures._base") or (
+        isinstance(module, str) and module.startswith("runwick.")
+    )
 
 
 def _text_of(value: object) -> str:

@@ -9,19 +9,20 @@ lease, never raises, and cannot stop a handler that does not return.
 import contextlib
 import contextvars
 import logging
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from runwick.contracts.ambient import Clock
 from runwick.contracts.outcomes import Outcome, OutcomeKind
 from runwick.declarations.catalog import Catalog, JobEntry
 from runwick.declarations.handlers import HandlerBinding
+from runwick.declarations.providers import Provider
 from runwick.execution.context import RunContext
 from runwick.execution.failures import Step, described, verdict
 from runwick.execution.metering import End, Meter, Stopwatch, unmeasured
 from runwick.execution.run import Run
-from runwick.execution.scopes import AttemptScope, ProcessScope
+from runwick.execution.scopes import AttemptScope, ProcessScope, ProcessValues, Visit, directly
+from runwick.execution.steps import run_at_once
 from runwick.wire.profile import encode_result
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Invoker:
         begun: called in the moment an attempt begins; its execution time counts from there.
         alone: whether attempts have the process to themselves, one at a time. If not, only their wall time is known,
             for nothing else can be attributed to one of them.
+        loop: where everything async happens when attempts come from several threads. Without one, all attempts belong
+            to the loop of their `invoke`, or to one thread that has none.
     """
 
     def __init__(
@@ -52,24 +55,31 @@ class Invoker:
         record_usage: bool,
         begun: Callable[[], None] | None = None,
         alone: bool = True,
+        loop: "asyncio.AbstractEventLoop | None" = None,
     ) -> None:
         self._application = catalog.application
         self._bound = {
             (kind.name, kind.version): (catalog.jobs[kind], binding) for kind, binding in catalog.handlers.items()
         }
         self._providers = catalog.providers
-        self._process = ProcessScope(catalog.providers, contextlib.nullcontext() if alone else _turn())
+        self._process = _process_values(catalog.providers, alone, loop)
         self._alone = alone
+        self._loop = loop
         self._clock = clock
         self._measure = _measuring(clock, record_usage, alone)
         self._begun = begun
         self._runner: asyncio.Runner | None = None
 
-    async def invoke(self, run: Run, payload: bytes | memoryview) -> Outcome:
-        """Run one attempt and say what it ended in. Suspends only where its handler or its providers are async."""
+    async def invoke(self, run: Run, payload: bytes | memoryview, visit: Visit = directly) -> Outcome:
+        """Run one attempt and say what it ended in. Suspends only where its handler or its providers are async.
+
+        `visit` awaits what is async in its providers.
+        """
         end = self._measure()
         begun_at_ms = self._begin()
-        scope = AttemptScope(self._process, self._providers, lambda: RunContext(self._application, run, entry, job))
+        scope = AttemptScope(
+            self._process, self._providers, lambda: RunContext(self._application, run, entry, job), visit
+        )
         step = Step.FIND
         result: bytes | None = None
         failure: BaseException | None = None
@@ -104,23 +114,38 @@ class Invoker:
     def invoke_blocking(self, run: Run, payload: bytes | memoryview) -> Outcome:
         """`invoke` for a caller without an event loop; each attempt has context variables of its own.
 
-        What is async runs on one loop that lives as long as the invoker and stands still between such attempts; so
+        What is async runs on the invoker's `loop`, which may be any thread's; only a plain handler can be called then.
+        Without one it runs on a loop that lives as long as the invoker and stands still between such attempts; so
         does a plain handler that needs an async provider, which therefore cannot start a loop of its own.
         """
-        life = self.invoke(run, payload)
         context = contextvars.copy_context()
-        return self._run_on_loop(life, context) if self.needs_loop(run) else context.run(_run_at_once, life)
+        if not self.needs_loop(run):
+            return context.run(run_at_once, self.invoke(run, payload))
+        if self._loop is None:
+            return self._run_on_loop(self.invoke(run, payload), context)
+        from runwick.execution.companion import Companion
+
+        companion = Companion(self._loop)
+        try:
+            return context.run(run_at_once, self.invoke(run, payload, companion.visit))
+        finally:
+            companion.end()
 
     def needs_loop(self, run: Run) -> bool:
         """Whether anything in this attempt is async."""
         bound = self._bound.get((run.name, run.version))
         return bound is not None and bound[1].needs_loop
 
+    def is_async(self, run: Run) -> bool:
+        """Whether its handler is."""
+        bound = self._bound.get((run.name, run.version))
+        return bound is not None and bound[1].is_async
+
     def close(self) -> None:
         """Close what has process scope, then the loop. For callers of `invoke_blocking`."""
         closing = self.close_async()
         if self._runner is None:
-            _run_at_once(closing)
+            run_at_once(closing)
             return
         self._run_on_loop(closing, contextvars.copy_context())
         self._runner.close()
@@ -177,23 +202,22 @@ def _handler_of(binding: HandlerBinding) -> Callable[..., Any]:
     return target().handle if isinstance(target, type) else target
 
 
-def _run_at_once(life: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in which nothing is async; it ends within its first step."""
-    try:
-        life.send(None)
-    except StopIteration as done:
-        return cast("T", done.value)
-    life.close()
-    raise RuntimeError("an attempt suspended although nothing in it is declared async")
-
-
 def _measuring(clock: Clock, record_usage: bool, alone: bool) -> Callable[[], End]:
     if not record_usage:
         return unmeasured
     return Meter(clock).start if alone else Stopwatch(clock).start
 
 
-def _turn() -> AbstractAsyncContextManager[Any]:
-    import asyncio
+def _process_values(
+    providers: Mapping[Any, Provider], alone: bool, loop: "asyncio.AbstractEventLoop | None"
+) -> ProcessValues:
+    if alone:
+        return ProcessScope(providers, contextlib.nullcontext())
+    # Imported here: an executor without async handlers never loads asyncio.
+    if loop is None:
+        import asyncio
 
-    return asyncio.Lock()
+        return ProcessScope(providers, asyncio.Lock())
+    from runwick.execution.shared import SharedProcessScope
+
+    return SharedProcessScope(providers, loop)

@@ -2,7 +2,7 @@
 
 An attempt scope lives for one attempt and opens each provider at most once, with what it depends on opened before it.
 The process scope lives as long as its `Invoker`; a provider of process scope is opened when an attempt first needs it
-and closed at the end of the process.
+and closed at the end of the process. `runwick.execution.shared` is the one for attempts on several threads.
 
     open     source(...)            function: the value is what it returns, there is nothing to close
              next / enter           generator, context manager: the value is what it yields or enters
@@ -12,9 +12,9 @@ A provider sees the failure but cannot swallow it, and one that fails while clos
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from runwick.contracts.context import JobContext
 from runwick.contracts.jobs import Job
@@ -25,19 +25,41 @@ _traceback_of: Final = vars(BaseException)["__traceback__"].__get__
 """The traceback of an error whose class may forbid to ask it for one."""
 
 
+Visit = Callable[[Awaitable[Any]], Awaitable[Any]]
+"""How something async is awaited from where a scope is: on its own loop, or by somebody on another one."""
+
+
+async def directly(awaitable: Awaitable[Any]) -> Any:
+    """Await it here."""
+    return await awaitable
+
+
+class ProcessValues(Protocol):
+    """Where values of process scope come from."""
+
+    async def provide(self, wanted: Any) -> Any:
+        """The value of the provider of `wanted`, opened now if it is not open yet."""
+        ...
+
+    async def close(self, failure: BaseException | None) -> list[BaseException]:
+        """Close what is open, last opened first; answers what was raised by it."""
+        ...
+
+
 class _Scope:
     """What is open, in the order of opening."""
 
-    def __init__(self) -> None:
+    def __init__(self, visit: Visit) -> None:
+        self._visit = visit
         self._values: dict[Any, Any] = {}
         self._managers: list[tuple[Any, bool]] = []
 
     async def _open(self, provider: Provider, arguments: Mapping[str, Any]) -> Any:
         opened = _opener(provider)(**arguments)
         if provider.form == "function":
-            value = await opened if provider.is_async else opened
+            value = await self._visit(opened) if provider.is_async else opened
         else:
-            value = await opened.__aenter__() if provider.is_async else opened.__enter__()
+            value = await self._visit(opened.__aenter__()) if provider.is_async else opened.__enter__()
             self._managers.append((opened, provider.is_async))
         self._values[provider.provides] = value
         return value
@@ -55,7 +77,7 @@ class _Scope:
             told = (None, None, None) if failure is None else (type(failure), failure, _traceback_of(failure))
             try:
                 if is_async:
-                    await manager.__aexit__(*told)
+                    await self._visit(manager.__aexit__(*told))
                 else:
                     manager.__exit__(*told)
             except BaseException as error:
@@ -73,15 +95,22 @@ class ProcessScope(_Scope):
     Args:
         providers: all that are declared.
         turn: held while one is opened, so that attempts which share an event loop open it once.
+        visit: how what is async is awaited.
     """
 
-    def __init__(self, providers: Mapping[Any, Provider], turn: AbstractAsyncContextManager[Any]) -> None:
-        super().__init__()
+    def __init__(
+        self, providers: Mapping[Any, Provider], turn: AbstractAsyncContextManager[Any], visit: Visit = directly
+    ) -> None:
+        super().__init__(visit)
         self._providers = providers
         self._turn = turn
 
+    @property
+    def open(self) -> Mapping[Any, Any]:
+        """The values that are open, by type."""
+        return self._values
+
     async def provide(self, wanted: Any) -> Any:
-        """The value of the provider of `wanted`, opened now if it is not open yet."""
         if wanted in self._values:
             return self._values[wanted]
         async with self._turn:
@@ -104,12 +133,17 @@ class AttemptScope(_Scope):
         process: where values of process scope come from.
         providers: all that are declared.
         context: makes the attempt's context; called at most once, when somebody asks for it.
+        visit: how what is async is awaited.
     """
 
     def __init__(
-        self, process: ProcessScope, providers: Mapping[Any, Provider], context: Callable[[], JobContext]
+        self,
+        process: ProcessValues,
+        providers: Mapping[Any, Provider],
+        context: Callable[[], JobContext],
+        visit: Visit = directly,
     ) -> None:
-        super().__init__()
+        super().__init__(visit)
         self._process = process
         self._providers = providers
         self._make_context = context

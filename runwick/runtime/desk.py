@@ -4,6 +4,7 @@
 
     event loop                      thread of the desk
       await desk.call(task) ──queue──▶ handle([order, …])     all that waits, up to `most`
+                                         order.begin()        or its caller has withdrawn it
       future ◀──call_soon_threadsafe── each one's answer or error
                                        afterwards()           nobody waits for it
 """
@@ -14,6 +15,8 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from runwick.contracts.errors import OutcomeUnknown
 
 T = TypeVar("T")
 
@@ -28,29 +31,40 @@ class Ended(NamedTuple):
     error: BaseException | None = None
 
 
-class Order(NamedTuple):
-    """One task and who waits for it."""
+class Order:
+    """One task and who waits for it. Either a thread begins it or its caller withdraws it, never both."""
 
-    task: Any
-    loop: asyncio.AbstractEventLoop
-    future: "asyncio.Future[Any]"
+    __slots__ = ("_chance", "_is_begun", "future", "loop", "task")
 
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether nobody waits for it any more; then it need not be done."""
-        return self.future.cancelled()
+    def __init__(self, task: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self.task = task
+        self.loop = loop
+        self.future: asyncio.Future[Any] = loop.create_future()
+        self._chance = threading.Lock()
+        self._is_begun = False
+
+    def begin(self) -> bool:
+        """Said by the thread before it does the task, each time that it tries. False: its caller has withdrawn it."""
+        if not self._is_begun:
+            self._is_begun = self._chance.acquire(blocking=False)
+        return self._is_begun
+
+    def withdraw(self) -> bool:
+        """Said by the caller that stops waiting. False: it has begun."""
+        return self._chance.acquire(blocking=False)
 
 
 _Queue = queue.SimpleQueue["Order | None"]
 
 
 class Desk(Generic[T]):
-    """A few threads that handle tasks in the order of asking. They start at the first call.
+    """A few threads that handle tasks in the order of asking. Each starts when it is first needed.
 
     Args:
         name: of the threads.
-        threads: how many.
-        handle: does the tasks of some orders and says what became of each, in their order; it never raises.
+        threads: how many there may be.
+        handle: begins some orders, does their tasks and says what became of each, in their order; of what was withdrawn
+            nobody hears. It never raises.
         most: how many tasks it takes at once.
         afterwards: called on the thread when the answers are on their way.
     """
@@ -71,20 +85,32 @@ class Desk(Generic[T]):
         self._afterwards = afterwards
         self._queue: _Queue = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
+        self._open = 0
+        """Orders that wait or are being handled."""
         self._guard = threading.Lock()
 
     async def call(self, task: T) -> Any:
         """Have `task` done and await its answer; raises its error.
 
-        A caller that is cancelled before its turn has come has nothing done; later the work goes on unheard.
+        Raises:
+            asyncio.CancelledError: as ever. Before its turn has come nothing is done; later the work goes on unheard,
+                which an `OutcomeUnknown` as its ``__cause__`` says (code ``cancelled_after_send``).
         """
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
+        order = Order(task, asyncio.get_running_loop())
         with self._guard:
-            if not self._threads:
-                self._start()
-            self._queue.put(Order(task, loop, future))
-        return await future
+            self._open += 1
+            if len(self._threads) < min(self._open, self._size):
+                self._start_one()
+            self._queue.put(order)
+        try:
+            return await order.future
+        except asyncio.CancelledError as cancelled:
+            if order.withdraw():
+                raise
+            raise cancelled from OutcomeUnknown(
+                "cancelled_after_send",
+                "the call was cancelled when the store was already at it: it may or may not be applied",
+            )
 
     def close(self) -> None:
         """Let the threads finish what they are at, and end them. A later call starts new ones."""
@@ -92,17 +118,16 @@ class Desk(Generic[T]):
             threads, self._threads = self._threads, []
             for _ in threads:
                 self._queue.put(None)
-            self._queue = queue.SimpleQueue()
+            self._queue, self._open = queue.SimpleQueue(), 0
         for thread in threads:
             if thread is not threading.current_thread():
                 thread.join(_JOIN_S)
 
-    def _start(self) -> None:
-        for number in range(1, self._size + 1):
-            name = f"{self._name}-{number}"
-            thread = threading.Thread(target=self._serve, args=(self._queue,), name=name, daemon=True)
-            thread.start()
-            self._threads.append(thread)
+    def _start_one(self) -> None:
+        name = f"{self._name}-{len(self._threads) + 1}"
+        thread = threading.Thread(target=self._serve, args=(self._queue,), name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
 
     def _serve(self, waiting: _Queue) -> None:
         while (order := waiting.get()) is not None:
@@ -116,23 +141,28 @@ class Desk(Generic[T]):
                     is_last = True
                 else:
                     orders.append(another)
-            self._serve_these([order for order in orders if not order.future.cancelled()])
-            del order, orders  # keep nothing of them alive while waiting
+            ended = self._handle_some([order for order in orders if not order.future.cancelled()])
+            with self._guard:
+                if waiting is self._queue:
+                    self._open -= len(orders)
+            _tell(ended)
+            if self._afterwards is not None and ended:
+                self._afterwards()
+            del order, orders, ended  # keep nothing of them alive while waiting
             if is_last:
                 return
 
-    def _serve_these(self, orders: Sequence[Order]) -> None:
-        if not orders:
-            return
-        answers = zip(orders, self._handle(orders), strict=True)
-        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Order, Ended]]] = {}
-        for order, ended in answers:
-            by_loop.setdefault(order.loop, []).append((order, ended))
-        for loop, told in by_loop.items():
-            with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
-                loop.call_soon_threadsafe(_deliver, told)
-        if self._afterwards is not None:
-            self._afterwards()
+    def _handle_some(self, orders: Sequence[Order]) -> Sequence[tuple[Order, Ended]]:
+        return list(zip(orders, self._handle(orders), strict=True)) if orders else []
+
+
+def _tell(answers: Sequence[tuple[Order, Ended]]) -> None:
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Order, Ended]]] = {}
+    for order, ended in answers:
+        by_loop.setdefault(order.loop, []).append((order, ended))
+    for loop, told in by_loop.items():
+        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            loop.call_soon_threadsafe(_deliver, told)
 
 
 def _deliver(told: Sequence[tuple[Order, Ended]]) -> None:

@@ -1,8 +1,8 @@
 """What stores refuse for reasons that they all share, in the same words."""
 
 from runwick.contracts.administration import Admission
-from runwick.contracts.dispatching import Command
-from runwick.contracts.errors import AdmissionClosed, CommandExpired, StoreError, StoreHistoryBroken
+from runwick.contracts.dispatching import ANSWERS_KEPT_MS, Command
+from runwick.contracts.errors import AdmissionClosed, CommandExpired, OutcomeUnknown, StoreError, StoreHistoryBroken
 from runwick.contracts.identity import id_text
 
 
@@ -34,13 +34,23 @@ def identity_mismatch(known: bytes, found: bytes) -> StoreHistoryBroken:
     )
 
 
-def command_expired(command: Command, now_ms: int) -> CommandExpired:
-    """A dispatch that came too late."""
+def too_late(command: Command, now_ms: int) -> CommandExpired | OutcomeUnknown | None:
+    """What to answer to a dispatch whose job is not there: None before its deadline; for a day after it that it was
+    never applied; later, when its job may have come and gone, that nobody knows."""
     late_ms = now_ms - command.deadline_ms
-    return CommandExpired(
-        "command_expired",
-        f"operation {id_text(command.operation_id)} came {late_ms:,} ms after its deadline; it was not applied and never "
-        "will be, dispatch it as a new job",
+    if late_ms <= 0:
+        return None
+    operation = id_text(command.operation_id)
+    if late_ms <= ANSWERS_KEPT_MS:
+        return CommandExpired(
+            "command_expired",
+            f"operation {operation} came {late_ms:,} ms after its deadline; it was not applied and never will be, "
+            "dispatch it as a new job",
+        )
+    return OutcomeUnknown(
+        "expired_unknown",
+        f"operation {operation} came {late_ms:,} ms after its deadline, too late for a definite answer; it was not "
+        "applied now, look for the job itself",
     )
 
 

@@ -27,6 +27,16 @@ class Step(NamedTuple):
     """Execute once per member of `parameters`; the answer is the number of rows changed in all."""
 
 
+class Preparation(Step):
+    """A step that changes nothing of what its act is asked for: it reads, or makes a name known.
+
+    Where each step is a transaction of its own, an act whose later step is refused was not applied if only such steps
+    came before; otherwise nobody knows.
+    """
+
+    __slots__ = ()
+
+
 Steps = Generator[Step, Any, T]
 """An act under way: yields steps, receives their answers, returns the act's answer."""
 

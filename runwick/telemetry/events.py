@@ -67,10 +67,49 @@ class SettlementRefused(msgspec.Struct, frozen=True):
 
 
 class LoopFailed(msgspec.Struct, frozen=True):
-    """A round of a loop raised; the loop goes on after a pause."""
+    """A round of a loop raised for another reason than a store's refusal; the loop goes on after a pause."""
 
     loop: str
     error: str
+
+
+class StoreCallFailed(msgspec.Struct, frozen=True):
+    """The store does not answer or refuses; the call is repeated. Told once, until it is answered or fails
+    otherwise."""
+
+    act: str
+    code: str
+    error: str
+
+
+class StoreCallAnswered(msgspec.Struct, frozen=True):
+    """A call that failed is answered again."""
+
+    act: str
+    seconds: float
+    """Since it first failed."""
+
+
+class ClaimsRefused(msgspec.Struct, frozen=True):
+    """The store admits no claims of this application: an operator drains or maintains it. Asked for again quietly."""
+
+    reason: str
+
+
+class ClaimsAdmitted(msgspec.Struct, frozen=True):
+    """The store admits claims again."""
+
+    seconds: float
+    """Since they were first refused."""
+
+
+class HistoryBroken(msgspec.Struct, frozen=True):
+    """The store is another one than before or went back in time. The worker has stopped its runs, writes nothing more,
+    and waits to be stopped."""
+
+    reason: str
+    leases: int
+    """How many attempts it held; all of them count as lost."""
 
 
 class DrainStarted(msgspec.Struct, frozen=True):

@@ -66,6 +66,27 @@ def _loop_failed(event: events.LoopFailed) -> None:
     _record(logging.WARNING, 1007, "%s failed and goes on: %s", event.loop, event.error)
 
 
+def _store_call_failed(event: events.StoreCallFailed) -> None:
+    event_id = 1703 if event.code == "store_revision_mismatch" else 1701
+    _record(logging.ERROR, event_id, "%s fails and is repeated: %s", event.act, event.error)
+
+
+def _store_call_answered(event: events.StoreCallAnswered) -> None:
+    _record(logging.INFO, 1702, "%s is answered again after %.1f s", event.act, event.seconds)
+
+
+def _claims_refused(event: events.ClaimsRefused) -> None:
+    _record(logging.WARNING, 1012, "no work is claimed: %s", event.reason)
+
+
+def _claims_admitted(event: events.ClaimsAdmitted) -> None:
+    _record(logging.INFO, 1013, "work is claimed again after %.1f s", event.seconds)
+
+
+def _history_broken(event: events.HistoryBroken) -> None:
+    _record(logging.CRITICAL, 1014, "%d leases are lost and no work is claimed: %s", event.leases, event.reason)
+
+
 def _stopped(event: events.WorkerStopped) -> None:
     _record(logging.INFO, 1001, "worker stopped, %d attempts left to their leases", event.left_to_leases)
 
@@ -97,6 +118,11 @@ _WRITERS: dict[type[Any], Callable[[Any], None]] = {
     events.SettlementRefused: _refused,
     events.Recovered: _recovered,
     events.LoopFailed: _loop_failed,
+    events.StoreCallFailed: _store_call_failed,
+    events.StoreCallAnswered: _store_call_answered,
+    events.ClaimsRefused: _claims_refused,
+    events.ClaimsAdmitted: _claims_admitted,
+    events.HistoryBroken: _history_broken,
     events.WorkerStopped: _stopped,
     events.Settled: _settled,
 }

@@ -16,13 +16,16 @@ import datetime
 from collections.abc import Iterator
 
 from runwick.app.runwick import Runwick
+from runwick.config.serving import served_pools
 from runwick.execution.inline import InlineBackend
+from runwick.execution.invoke import Invoker
 from runwick.policy.lanes import lanes_of
 from runwick.runtime.ambient import SystemIds
 from runwick.stores.memory.store import MemoryStore
 from runwick.telemetry.bus import Bus
 from runwick.testing.clock import SteppingClock
 from runwick.worker.engine import Worker, nothing_due
+from runwick.worker.pools import ServedPool
 from runwick.worker.tally import Tally
 
 
@@ -45,23 +48,33 @@ class Running:
     async def until_idle_async(self) -> Tally:
         """`until_idle` for a test that is itself async."""
         catalog = self._rw.catalog
-        pool = catalog.pools[0]
         bus = Bus()
-        backend = InlineBackend(catalog, concurrency=pool.concurrency, clock=self._clock, record_usage=False)
+        invoker = Invoker(catalog, clock=self._clock, record_usage=False, alone=False)
+        served, _ = served_pools(catalog.pools, catalog.queues, None)
+        pools = [
+            ServedPool(
+                pool.name,
+                InlineBackend(invoker, concurrency=pool.concurrency, clock=self._clock),
+                tuple(lanes_of(pool.queues or ())),
+                pool.concurrency,
+            )
+            for pool in served
+        ]
         worker = Worker(
             self._store,
-            backend,
+            pools,
             application=catalog.application,
-            lanes=lanes_of(sorted(pool.queues or catalog.queues)),
             kinds=frozenset(catalog.handlers),
             options=self._rw.worker_options,
             clock=self._clock,
             dice=self._rw.dice,
             ids=SystemIds(),
             bus=bus,
-            executors=pool.concurrency,
         )
-        await worker.run(until=nothing_due)
+        try:
+            await worker.run(until=nothing_due)
+        finally:
+            await invoker.close_async()
         return worker.tally
 
     def advance(self, by: datetime.timedelta) -> None:

@@ -3,29 +3,38 @@
     room? ──no──▶ sleep until the backend says so
       │yes
     claim ──found──▶ hold ▶ begin what was only reserved ▶ hand over ▶ let the executors take it ▶ room?
-      │empty
-    arm the store's hint ▶ claim once more ▶ sleep until the next due row, a hint, or the safety poll
+      │ │empty
+      │ arm the store's hint ▶ claim once more ▶ sleep until the next due row, a hint, or the safety poll
+      │
+      ├─ no answer ──▶ the same claim again, by its token, until it is answered or its lease has run out
+      └─ not admitted ▶ told once, then asked for at each safety poll
 
 The second claim after arming closes the gap in which work could arrive between the empty answer and the hint.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
 
 from runwick.contracts.ambient import Clock, Dice, Ids
-from runwick.contracts.attempts import Attempt, Claim, ClaimPlan, Kind, Lane
-from runwick.contracts.backends import Backend
-from runwick.contracts.stores import ClaimStore, Store
+from runwick.contracts.attempts import Attempt, Claim, ClaimPlan, Kind
+from runwick.contracts.backends import Room
+from runwick.contracts.errors import AdmissionClosed, OutcomeUnknown
+from runwick.contracts.stores import Store
 from runwick.runtime.wake import Wake
 from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
-from runwick.worker.registry import Registry
-from runwick.worker.resolving import resolved
+from runwick.worker.handover import HandOver
+from runwick.worker.line import Line
+from runwick.worker.pauses import Pause
+from runwick.worker.pools import ServedPool
+from runwick.worker.registry import Registry, Share
 from runwick.worker.timings import (
     BATCH_MAX_BYTES,
     CLAIM_MAX,
     FAILED_ROUND_PAUSE_S,
-    HELD_MAX,
     IDLE_JITTER_S,
     IDLE_SLEEP_MIN_S,
     JOIN_MIN,
@@ -33,55 +42,89 @@ from runwick.worker.timings import (
 )
 
 
-class Intake:
-    """What one pool may claim: its lanes in order and the kinds it can decode and has a handler for."""
+class Intake(msgspec.Struct, frozen=True):
+    """For whom a pool claims: the worker, and the kinds it can decode and has a handler for."""
 
-    def __init__(self, application: str, worker: bytes, lanes: Sequence[Lane], kinds: frozenset[Kind]) -> None:
-        self.application = application
-        self.worker = worker
-        self.lanes = tuple(lanes)
-        self.kinds = kinds
+    application: str
+    worker: bytes
+    kinds: frozenset[Kind]
+
+
+class Neighbours(NamedTuple):
+    """Whom a claimer tells what it does."""
+
+    release: Callable[[Sequence[Attempt]], None]
+    """Takes what was claimed and will not be run."""
+    claims: Callable[[], None]
+    """A claim is about to be sent."""
+    found_nothing: Callable[[], None]
+    answered_late: Callable[[], None]
+    """Leases were granted whose answer took so long that they want to be renewed soon."""
+
+
+class Asked(NamedTuple):
+    """A claim whose answer nobody has yet."""
+
+    plan: ClaimPlan
+    started_s: float
+    """When it was first sent: what it claims is ours from then on at the earliest."""
 
 
 class Claimer:
     """One pool's claims."""
 
-    name = "claimer"
-    pause_after_failure_s = FAILED_ROUND_PAUSE_S
-
     def __init__(
         self,
         store: Store,
-        backend: Backend,
+        line: Line,
+        pool: ServedPool,
+        share: Share,
         registry: Registry,
         intake: Intake,
         timings: Timings,
+        neighbours: Neighbours,
         *,
         clock: Clock,
         dice: Dice,
         ids: Ids,
         bus: Bus,
-        release: Callable[[Sequence[Attempt]], None],
-        found_nothing: Callable[[], None],
-        claims: Callable[[], None],
+        name: str = "claimer",
     ) -> None:
+        self.name = name
         self.wake = Wake()
+        self.pause_after_failure_s = self._failure_pause_s = min(FAILED_ROUND_PAUSE_S, timings.safety_poll_s)
         self._store = store
-        self._claims: ClaimStore = store
-        self._backend = backend
+        self._line = line
+        self._pool = pool
+        self._backend = pool.backend
+        self._share = share
         self._registry = registry
         self._intake = intake
         self._timings = timings
+        self._tell = neighbours
+        self._hand_over = HandOver(
+            store,
+            line,
+            pool.backend,
+            registry,
+            timings,
+            clock=clock,
+            bus=bus,
+            release=neighbours.release,
+            stopped=lambda: self.stopped,
+        )
         self._clock = clock
         self._dice = dice
         self._ids = ids
         self._bus = bus
-        self._release = release
-        self._tell_found_nothing = found_nothing
-        self._tell_claims = claims
+        self._asked: Asked | None = None
+        self._doubtful = False
+        """Whether the claim that was asked for may have been applied, unheard."""
+        self._doubts = Pause(timings.retry_initial_s, timings.retry_max_s)
+        self._not_before_s = 0.0
         self._joins = False
         self._meets_lone = False
-        self._claiming = False
+        self._lacks_tickets = False
         self._disarm: Callable[[], None] | None = None
         self.found_nothing = False
         """Whether the last claim was empty: nothing is due for this pool."""
@@ -90,98 +133,107 @@ class Claimer:
 
     @property
     def is_claiming(self) -> bool:
-        """Whether a claim is under way, whose answer nobody holds yet."""
-        return self._claiming
+        """Whether a claim is under way, or was sent and not answered: nobody holds yet what it took."""
+        return self._asked is not None
 
     def join(self) -> None:
         """Results are written now: a claim that goes along costs no transaction of its own."""
-        if not self._claiming:
+        if self._asked is None:
             self._joins = True
             self.wake.ring()
 
+    def tickets_returned(self) -> None:
+        """The registry has let go of some attempts."""
+        if self._lacks_tickets:
+            self.wake.ring()
+
     async def run_once(self) -> float | None:
+        if self._line.broken is not None:
+            self._asked = None
+            return None
+        now_s = self._clock.steady_s()
+        if now_s < self._not_before_s:
+            return self._not_before_s - now_s
+        asked = self._asked or self._wanted(now_s)
+        if asked is None:
+            return None
+        try:
+            return await self._claim(asked)
+        except AdmissionClosed:
+            # An operator said so, and it was told. No wake-up may turn the poll into a stream of refusals.
+            self._not_before_s = self._clock.steady_s() + self._timings.safety_poll_s
+            return self._timings.safety_poll_s
+
+    def _wanted(self, now_s: float) -> Asked | None:
+        """What to ask for now, if anything."""
         room = self._backend.room()
-        tickets = HELD_MAX - len(self._registry)
         joins, self._joins = self._joins, False
         asks = room.worthwhile or (joins and room.ahead >= JOIN_MIN)
-        if self.stopped or not asks or tickets <= 0:
+        if self.stopped or not asks:
             return None
         if self._meets_lone and room.free == 0:
             return None  # the next executor that runs dry takes it; until then nothing may be handed ahead of it
+        tickets = self._share.tickets
+        self._lacks_tickets = tickets <= 0
+        return None if self._lacks_tickets else Asked(self._plan(room, tickets), now_s)
+
+    def _plan(self, room: Room, tickets: int) -> ClaimPlan:
         free = min(room.free, tickets, CLAIM_MAX)
-        ahead = min(room.ahead, tickets - free, CLAIM_MAX - free)
-        started_s = self._clock.steady_s()
-        self._tell_claims()
-        claim = await self._claim(free, ahead, min(room.payload_bytes, BATCH_MAX_BYTES), started_s)
+        return ClaimPlan(
+            application=self._intake.application,
+            worker=self._intake.worker,
+            claim_token=self._ids.secret(),
+            lanes=self._pool.lanes,
+            kinds=self._intake.kinds,
+            free=free,
+            ahead=min(room.ahead, tickets - free, CLAIM_MAX - free),
+            payload_bytes=min(room.payload_bytes, self._share.room_bytes, BATCH_MAX_BYTES),
+            lease_ms=self._timings.lease_ms,
+        )
+
+    async def _claim(self, asked: Asked) -> float | None:
+        self._tell.claims()
+        claim = await self._answer(asked)
+        if claim is None:
+            return None
         self.found_nothing = not claim.attempts
         self._meets_lone = claim.stopped_at_lone
         if claim.attempts:
             self._unarm()
-            await self._hand_over(claim.attempts, started_s + self._timings.attempt_deadline_s)
+            await self._hand_over.take(claim.attempts, asked.started_s)
             # One turn of the loop lets completions and fresh room arrive, so that the next claim asks for all of it.
             await asyncio.sleep(0)
             return 0.0
-        self._tell_found_nothing()
+        self._tell.found_nothing()
         return self._idle_sleep_s(claim)
 
-    async def _claim(self, free: int, ahead: int, payload_bytes: int, started_s: float) -> Claim:
-        plan = ClaimPlan(
-            application=self._intake.application,
-            worker=self._intake.worker,
-            claim_token=self._ids.secret(),
-            lanes=self._intake.lanes,
-            kinds=self._intake.kinds,
-            free=free,
-            ahead=ahead,
-            payload_bytes=payload_bytes,
-            lease_ms=self._timings.lease_ms,
-        )
-        self._claiming = True
+    async def _answer(self, asked: Asked) -> Claim | None:
+        """Ask, and hold what is answered; None when the line was cut meanwhile, and nothing may be held any more."""
+        self._asked = asked
         try:
-            claim = await resolved(
-                self._claims, lambda: self._claims.claim(plan), self._timings.claim_budget_s, self._timings, self._clock
-            )
-        finally:
-            self._claiming = False
+            claim = await self._line.ask(self._store.claim(asked.plan))
+        except Exception as error:
+            self._doubt(asked, error)
+            raise
+        self._asked, self._doubtful = None, False
+        self._doubts.reset()
+        self.pause_after_failure_s = self._failure_pause_s
+        if self._line.broken is not None:
+            return None
         if claim.attempts:
-            self._registry.add(claim.attempts, started_s + self._timings.attempt_deadline_s)
-            self._bus.publish(events.Claimed(claim.attempts, self._clock.steady_s() - started_s))
+            took_s = self._clock.steady_s() - asked.started_s
+            self._registry.add(claim.attempts, asked.started_s + self._timings.attempt_deadline_s, self._share)
+            self._bus.publish(events.Claimed(claim.attempts, took_s))
+            if took_s > self._timings.control_timeout_s:
+                self._tell.answered_late()
         return claim
 
-    async def _hand_over(self, attempts: Sequence[Attempt], deadline_s: float) -> None:
-        """Give the backend what has begun; begin the rest first, one by one, because their payloads are large."""
-        if self.stopped or deadline_s - self._clock.steady_s() < self._timings.invocation_margin_s:
-            # The claim took so long that too little of the lease is left to start a handler.
-            self._release(attempts)
-            return
-        ready = [attempt for attempt in attempts if attempt.begun]
-        if ready:
-            self._backend.hand_over(ready)
-        for attempt in attempts:
-            if not attempt.begun:
-                await self._begin(attempt)
-
-    async def _begin(self, attempt: Attempt) -> None:
-        try:
-            begun = await resolved(
-                self._claims,
-                lambda: self._claims.begin(attempt),
-                self._timings.begin_budget_s,
-                self._timings,
-                self._clock,
-            )
-        except Exception:
-            self._release([attempt])
-            raise
-        if begun is None:
-            self._registry.remove([attempt])
-            self._bus.publish(events.LeaseLost(attempt, "it was no longer ours when its payload was read"))
-            return
-        self._registry.begun(begun)
-        if self.stopped:
-            self._release([begun])
-        else:
-            self._backend.hand_over([begun])
+    def _doubt(self, asked: Asked, error: Exception) -> None:
+        """No answer: remember the claim as long as anything that it took could still be ours."""
+        self._doubtful = self._doubtful or isinstance(error, OutcomeUnknown)
+        if not self._doubtful or self._clock.steady_s() - asked.started_s > self._timings.lease_ms / 1000:
+            self._asked, self._doubtful = None, False
+        self.pause_after_failure_s = self._failure_pause_s if self._asked is None else self._doubts.take_s()
 
     def _idle_sleep_s(self, claim: Claim) -> float:
         if self._disarm is None:

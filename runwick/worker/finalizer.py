@@ -1,9 +1,9 @@
-"""The finalizer: one per worker, writes what happened in fenced batches until it lands.
+"""The finalizer: one per worker, writes how attempts ended in fenced batches until it lands.
 
     completed ─▶ waiting ─▶ linger for company ─▶ settle ─┬─ done ───────▶ gone, ticket free
-    unstarted ─▶ waiting ─────────────────────▶ release ─┤  not yours ──▶ gone, lease lost
-                    ▲                                    └─ locked ─────┐
-                    └────────── repeat, 1 s to 30 s ± 25 % ◀── no answer ┘
+                 ▲    ▲                                   ├─ not yours ──▶ gone, lease lost
+                 │    └── 50 ms to 1 s, apart from others ◀ locked
+                 └─────── 1 s to 30 s ± 25 %, all together ◀ no answer
 
 A batch that is refused for its content is halved until the offender stands alone; that one ends as failed,
 ``settlement_rejected``. Decisions are made once, when the completion arrives, so that a repeated write says the same.
@@ -14,63 +14,56 @@ import collections
 from collections.abc import Callable, Sequence
 
 from runwick.contracts.ambient import Clock, Dice
-from runwick.contracts.attempts import Attempt
-from runwick.contracts.backends import Backend, Completion
+from runwick.contracts.backends import Completion
 from runwick.contracts.errors import SettlementRejected
 from runwick.contracts.outcomes import Answer, ErrorDetail, Outcome, OutcomeKind, Settlement
 from runwick.contracts.states import JobState
-from runwick.contracts.stores import ClaimStore, SettleStore, Store
+from runwick.contracts.stores import SettleStore
 from runwick.policy.settle import settle
 from runwick.runtime.wake import Wake
 from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
+from runwick.worker.line import Line
+from runwick.worker.pauses import LockedOut, Repeats
 from runwick.worker.registry import Registry
-from runwick.worker.timings import (
-    BATCH_MAX_BYTES,
-    CLAIM_MAX,
-    FAILED_ROUND_PAUSE_S,
-    LINGER_S,
-    WRITE_REPEAT_FIRST_S,
-    WRITE_REPEAT_MAX_S,
-    WRITE_REPEAT_SPREAD,
-    Timings,
-)
+from runwick.worker.timings import BATCH_MAX_BYTES, CLAIM_MAX, FAILED_ROUND_PAUSE_S, LINGER_S, Timings
 
 
 class Finalizer:
-    """Settles completions and releases what never began."""
+    """Settles completions."""
 
     name = "finalizer"
     pause_after_failure_s = FAILED_ROUND_PAUSE_S
 
     def __init__(
         self,
-        store: Store,
-        backend: Backend,
+        store: SettleStore,
+        line: Line,
         registry: Registry,
         timings: Timings,
         *,
         clock: Clock,
         dice: Dice,
         bus: Bus,
+        next_completion_ms: Callable[[], float | None],
         writes: Callable[[], None],
+        gone: Callable[[], None],
     ) -> None:
         self.wake = Wake()
-        self._settles: SettleStore = store
-        self._claims: ClaimStore = store
-        self._backend = backend
+        self._store = store
+        self._line = line
         self._registry = registry
-        self._completion_budget_s = timings.completion_budget_s
         self._clock = clock
         self._dice = dice
         self._bus = bus
+        self._next_completion_ms = next_completion_ms
         self._tell_writes = writes
+        self._tell_gone = gone
         self._waiting: collections.deque[Settlement] = collections.deque()
-        self._unstarted: list[Attempt] = []
+        self._locked: LockedOut[Settlement] = LockedOut()
         self._first_arrival_s = 0.0
-        self._tries = 0
-        self._not_before_s = 0.0
-        self._failing_since_s: float | None = None
+        self._repeats = Repeats(clock, dice)
+        self._budget_s = timings.completion_budget_s
         self._joins = False
         self._writing = False
         self.draining = False
@@ -79,7 +72,7 @@ class Finalizer:
     @property
     def idle(self) -> bool:
         """Whether nothing waits to be written."""
-        return not self._waiting and not self._unstarted
+        return not self._waiting and not self._locked
 
     def complete(self, completions: Sequence[Completion]) -> None:
         """Take these ends; attempts lost meanwhile are dropped, for nothing may be written for them."""
@@ -96,24 +89,27 @@ class Finalizer:
             self._joins = True
             self.wake.ring()
 
-    def release(self, attempts: Sequence[Attempt]) -> None:
-        """Give these back; they provably never reached their handler."""
-        self._unstarted += [attempt for attempt in attempts if self._registry.finalizing(attempt)]
+    def hasten(self) -> None:
+        """The store answers others again: what could not be written is tried soon."""
+        self._repeats.hasten()
         self.wake.ring()
 
     async def run_once(self) -> float | None:
-        pause_s = self._not_before_s - self._clock.steady_s()
-        if pause_s > 0:
+        if self._line.broken is not None:
+            self._waiting.clear()
+            self._locked.clear()
+            return None
+        now_s = self._clock.steady_s()
+        if (pause_s := self._repeats.wait_s(now_s)) > 0:
             return pause_s
+        self._waiting.extend(self._locked.take(now_s))
+        if not self._waiting:
+            return self._locked.wait_s(now_s)
+        linger_s = self._linger_s()
+        if linger_s > 0:
+            return linger_s
+        self._writing = True
         try:
-            if self._unstarted:
-                await self._write_releases()
-            if not self._waiting:
-                return None
-            linger_s = self._linger_s()
-            if linger_s > 0:
-                return linger_s
-            self._writing = True
             self._tell_writes()
             await asyncio.sleep(0)  # a claim that goes along is sent first, so that one transaction holds both
             await self._write(self._take_batch())
@@ -122,15 +118,15 @@ class Finalizer:
             return self._pause_s(error)
         finally:
             self._writing = False
-        self._tries, self._failing_since_s = 0, None
-        return None if self.idle else 0.0
+        self._repeats.reset()
+        return 0.0 if self._waiting else self._locked.wait_s(self._clock.steady_s())
 
     def _linger_s(self) -> float:
         """How long to wait for company: only while another completion is expected soon."""
         joins, self._joins = self._joins, False
         if joins or self.draining or len(self._waiting) >= CLAIM_MAX:
             return 0.0
-        expected_ms = self._backend.next_completion_ms()
+        expected_ms = self._next_completion_ms()
         if expected_ms is None or expected_ms > LINGER_S * 1000:
             return 0.0
         return self._first_arrival_s + LINGER_S - self._clock.steady_s()
@@ -151,7 +147,7 @@ class Finalizer:
         """Settle these; what could not be written for want of an answer waits again, at the head."""
         started_s = self._clock.steady_s()
         try:
-            answers = await self._settles.run_async(self._settles.settle(batch))
+            answers = await self._line.ask(self._store.settle(batch))
         except SettlementRejected as error:
             await self._write_apart(batch, error)
             return
@@ -159,15 +155,18 @@ class Finalizer:
             self._waiting.extendleft(reversed(batch))
             raise
         done: list[Settlement] = []
+        locked: list[Settlement] = []
         for settlement, answer in zip(batch, answers, strict=True):
             if answer is Answer.DONE:
                 done.append(settlement)
-            elif answer is Answer.NOT_YOURS:
+            elif answer is Answer.LOCKED:
+                locked.append(settlement)
+            else:
                 self._registry.remove([settlement.attempt])
                 self._bus.publish(events.LeaseLost(settlement.attempt, "its result came after the lease had gone"))
-            else:
-                self._waiting.append(settlement)
-        self._registry.remove(settlement.attempt for settlement in done)
+        self._locked.answered(locked, self._clock.steady_s())
+        self._registry.remove([settlement.attempt for settlement in done])
+        self._tell_gone()
         if done:
             self._bus.publish(events.Settled(done, self._clock.steady_s() - started_s))
 
@@ -195,31 +194,13 @@ class Finalizer:
             return
         await self._write([_without_content(refused)])
 
-    async def _write_releases(self) -> None:
-        attempts, self._unstarted = self._unstarted, []
-        try:
-            answers = await self._claims.run_async(self._claims.release(attempts))
-        except Exception:
-            self._unstarted = attempts + self._unstarted
-            raise
-        answered = list(zip(attempts, answers, strict=True))
-        self._unstarted += [attempt for attempt, answer in answered if answer is Answer.LOCKED]
-        self._registry.remove(attempt for attempt, answer in answered if answer is not Answer.LOCKED)
-        for attempt, answer in answered:
-            if answer is Answer.NOT_YOURS:
-                self._bus.publish(events.LeaseLost(attempt, "it was given back after the lease had gone"))
-        if released := [attempt for attempt, answer in answered if answer is Answer.DONE]:
-            self._bus.publish(events.Released(released))
-
-    def _pause_s(self, error: Exception) -> float:
-        self._tries += 1
-        nominal_s = min(WRITE_REPEAT_MAX_S, WRITE_REPEAT_FIRST_S * 2.0 ** (self._tries - 1))
-        pause_s: float = nominal_s * (1 + WRITE_REPEAT_SPREAD * (2 * self._dice.fraction() - 1))
-        self._not_before_s = self._clock.steady_s() + pause_s
-        waiting = len(self._waiting) + len(self._unstarted)
-        self._failing_since_s = self._failing_since_s or self._clock.steady_s()
-        overdue = self._clock.steady_s() - self._failing_since_s > self._completion_budget_s
-        self._bus.publish(events.SettlementDelayed(waiting, self._tries, str(error), pause_s, overdue))
+    def _pause_s(self, error: Exception) -> float | None:
+        if self._line.broken is not None:
+            return 0.0  # the next round forgets what waits
+        pause_s, failing_s = self._repeats.failed()
+        overdue = failing_s > self._budget_s
+        delayed = events.SettlementDelayed(len(self._waiting), self._repeats.tries, str(error), pause_s, overdue)
+        self._bus.publish(delayed)
         return pause_s
 
 

@@ -2,6 +2,7 @@
 
     every renewal interval ± jitter     one call renews all held leases and re-arms their local deadlines
     every recovery scan ± jitter        the same call without renewals: presence, and whether recovery is due
+    soon after a row was locked         the same call for the locked ones alone: they kept their deadlines
     every watchdog interval             leases past their local deadline count as lost, for good
 
 A deadline counts from the *start* of the renewal that was confirmed, so it always lies before the store's. No answer
@@ -9,15 +10,17 @@ in time means the lease is lost, even if a late answer arrives. The watchdog is 
 that hangs is exactly when it is needed.
 """
 
-import asyncio
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 from runwick.contracts.ambient import Clock, Dice
-from runwick.contracts.attempts import Attempt, Held, WorkerPresence
+from runwick.contracts.attempts import Attempt, Beat, Held, WorkerPresence
 from runwick.contracts.stores import LeaseStore
 from runwick.runtime.wake import Wake
 from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
+from runwick.worker.line import Line
+from runwick.worker.pauses import Pause
 from runwick.worker.registry import Registry
 from runwick.worker.timings import FAILED_ROUND_PAUSE_S, Timings
 
@@ -30,6 +33,7 @@ class Heartbeat:
     def __init__(
         self,
         store: LeaseStore,
+        line: Line,
         registry: Registry,
         presence: WorkerPresence,
         timings: Timings,
@@ -41,8 +45,9 @@ class Heartbeat:
         stop_runs: Callable[[Sequence[Attempt]], None],
     ) -> None:
         self.wake = Wake()
-        self.pause_after_failure_s = timings.retry_max_s
+        self.pause_after_failure_s = timings.retry_initial_s
         self._store = store
+        self._line = line
         self._registry = registry
         self._presence = presence
         self._timings = timings
@@ -52,38 +57,70 @@ class Heartbeat:
         self._recovery_due = recovery_due
         self._stop_runs = stop_runs
         self._next_renewal_s = 0.0
+        self._hastened = False
         self._next_scan_s = 0.0
+        self._locked: frozenset[int] = frozenset()
+        self._next_locked_s = math.inf
+        self._failures = Pause(timings.retry_initial_s, timings.retry_max_s)
+        self._locks = Pause(timings.retry_initial_s, timings.retry_max_s)
+
+    def hasten(self) -> None:
+        """Renew at once: something is held whose deadline lies nearer than the next renewal allows for."""
+        self._hastened = True
+        self.wake.ring()
 
     async def run_once(self) -> float | None:
+        if self._line.broken is not None:
+            return None
         now_s = self._clock.steady_s()
-        if now_s >= min(self._next_renewal_s, self._next_scan_s):
-            await self._beat(now_s)
-        now_s = self._clock.steady_s()
-        next_beat_s = min(self._next_renewal_s, self._next_scan_s)
-        return max(0.0, next_beat_s - now_s)
+        if self._hastened:
+            self._next_renewal_s, self._hastened = now_s, False
+        if now_s >= self._next_s:
+            try:
+                await self._beat(now_s)
+            except Exception:
+                self.pause_after_failure_s = self._failures.take_s()
+                raise
+            self._failures.reset()
+        return 0.0 if self._hastened else max(0.0, self._next_s - self._clock.steady_s())
+
+    @property
+    def _next_s(self) -> float:
+        return min(self._next_renewal_s, self._next_scan_s, self._next_locked_s)
 
     async def _beat(self, started_s: float) -> None:
         renews = started_s >= self._next_renewal_s
-        held: list[Held] = self._registry.held() if renews else []
+        if renews:
+            held: list[Held] = self._registry.held()
+        else:
+            held = self._registry.held(self._locked) if self._locked else []
         scan_interval_ms = round((self._timings.scan_interval_s - self._timings.scan_jitter_s) * 1000)
-        # Past the limit nobody waits for the answer any more; the leases then live by their local deadlines.
-        async with asyncio.timeout(self._timings.control_timeout_s):
-            beat = await self._store.run_async(
-                self._store.renew(self._presence, held, self._timings.lease_ms, scan_interval_ms)
-            )
-        self._registry.renewed(held, beat.lost | beat.locked, started_s + self._timings.attempt_deadline_s)
-        self.lose(beat.lost, "the store gave it to another worker or closed it")
+        # Past the time limit nobody waits for the answer any more; the leases then live by their local deadlines.
+        beat = await self._line.ask(self._store.renew(self._presence, held, self._timings.lease_ms, scan_interval_ms))
+        self._registry.renewed(
+            held, beat.lost | beat.locked, started_s + self._timings.attempt_deadline_s, self._clock.steady_s()
+        )
+        self.lose([item for item in held if item.job in beat.lost], "the store gave it to another worker or closed it")
         if beat.recovery_due:
             self._recovery_due()
-        if renews:
-            self._next_renewal_s = started_s + self._spread_s(
-                self._timings.renewal_interval_s, self._timings.renewal_jitter_s
-            )
-        self._next_scan_s = started_s + self._spread_s(self._timings.scan_interval_s, self._timings.scan_jitter_s)
+        self._plan(beat, started_s, renews)
 
-    def lose(self, jobs: Iterable[int], reason: str) -> None:
+    def _plan(self, beat: Beat, started_s: float, renews: bool) -> None:
+        """When to call again, and for what."""
+        timings = self._timings
+        if renews:
+            self._next_renewal_s = started_s + self._spread_s(timings.renewal_interval_s, timings.renewal_jitter_s)
+        self._next_scan_s = started_s + self._spread_s(timings.scan_interval_s, timings.scan_jitter_s)
+        self._locked = beat.locked
+        if beat.locked:
+            self._next_locked_s = self._clock.steady_s() + self._locks.take_s()
+        else:
+            self._next_locked_s = math.inf
+            self._locks.reset()
+
+    def lose(self, leases: Iterable[Held], reason: str) -> None:
         """Declare these leases lost for good and have what runs under them stopped."""
-        lost = self._registry.lose(jobs)
+        lost = self._registry.lose(leases)
         for attempt in lost:
             self._bus.publish(events.LeaseLost(attempt, reason))
         if lost:
@@ -100,7 +137,7 @@ class Watchdog:
     pause_after_failure_s = FAILED_ROUND_PAUSE_S
 
     def __init__(
-        self, registry: Registry, timings: Timings, *, clock: Clock, lose: Callable[[Iterable[int], str], None]
+        self, registry: Registry, timings: Timings, *, clock: Clock, lose: Callable[[Iterable[Held], str], None]
     ) -> None:
         self.wake = Wake()
         self._registry = registry

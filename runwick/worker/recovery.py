@@ -12,6 +12,7 @@ from runwick.policy.recover import recover
 from runwick.runtime.wake import Wake
 from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
+from runwick.worker.line import Line
 from runwick.worker.timings import FAILED_ROUND_PAUSE_S, RECOVERY_LIMIT
 
 
@@ -21,9 +22,10 @@ class Recovery:
     name = "recovery"
     pause_after_failure_s = FAILED_ROUND_PAUSE_S
 
-    def __init__(self, store: LeaseStore, application: str, *, dice: Dice, bus: Bus) -> None:
+    def __init__(self, store: LeaseStore, line: Line, application: str, *, dice: Dice, bus: Bus) -> None:
         self.wake = Wake()
         self._store = store
+        self._line = line
         self._application = application
         self._decide = functools.partial(recover, dice=dice)
         self._bus = bus
@@ -35,9 +37,10 @@ class Recovery:
         self.wake.ring()
 
     async def run_once(self) -> float | None:
-        if not self._due:
+        if not self._due or self._line.broken is not None:
             return None
-        closed = await self._store.run_async(self._store.recover(self._application, self._decide, RECOVERY_LIMIT))
+        # A pass whose answer is lost stays due: what it closed is closed, and the next one finds the rest.
+        closed = await self._line.ask(self._store.recover(self._application, self._decide, RECOVERY_LIMIT))
         if closed:
             self._bus.publish(events.Recovered(closed))
         self._due = closed == RECOVERY_LIMIT

@@ -4,13 +4,15 @@
        └───────▶ lost ───────▶ gone        (the lease ran out here: nothing is written for it, ever)
 
 The heartbeat renews exactly what the registry holds, so a row that nothing holds runs out its lease. Its size is the
-number of tickets in use: what bounds memory when the store is slow.
+number of tickets in use: what bounds memory when the store is slow. Each pool has a share of the tickets, and no pool
+can use another's.
 """
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from runwick.contracts.attempts import Attempt, Held
+from runwick.worker.timings import HELD_MAX, PAYLOADS_MAX_BYTES
 
 
 class Phase(enum.Enum):
@@ -22,16 +24,45 @@ class Phase(enum.Enum):
     """The lease ran out here; waiting for the backend to confirm that the run has ended."""
 
 
+class Share:
+    """What one pool may hold of what its worker may, and what it holds now."""
+
+    __slots__ = ("attempts_max", "held", "payload_bytes", "payloads_max_bytes")
+
+    def __init__(self, attempts_max: int, payloads_max_bytes: int) -> None:
+        self.attempts_max = attempts_max
+        self.payloads_max_bytes = payloads_max_bytes
+        self.held = 0
+        self.payload_bytes = 0
+
+    @property
+    def tickets(self) -> int:
+        """How many more attempts it may hold."""
+        return self.attempts_max - self.held if self.payload_bytes < self.payloads_max_bytes else 0
+
+    @property
+    def room_bytes(self) -> int:
+        """How many more bytes of payloads it may hold."""
+        return self.payloads_max_bytes - self.payload_bytes
+
+
+def shared_out(sizes: Sequence[int]) -> list[Share]:
+    """The shares of pools of these sizes: what can run in each at once, and its part of the rest."""
+    total = sum(sizes)
+    return [Share(size + max(1, HELD_MAX * size // total), PAYLOADS_MAX_BYTES * size // total) for size in sizes]
+
+
 class Entry:
     """One held attempt."""
 
-    __slots__ = ("attempt", "deadline_s", "phase")
+    __slots__ = ("attempt", "deadline_s", "phase", "share")
 
-    def __init__(self, attempt: Attempt, deadline_s: float) -> None:
+    def __init__(self, attempt: Attempt, deadline_s: float, share: Share) -> None:
         self.attempt = attempt
         self.deadline_s = deadline_s
         """On the steady clock: past it the lease counts as lost here, before the store would give it away."""
         self.phase = Phase.CLAIMED
+        self.share = share
 
 
 class Registry:
@@ -43,67 +74,100 @@ class Registry:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def add(self, attempts: Iterable[Attempt], deadline_s: float) -> None:
-        """Hold these from now on."""
+    def add(self, attempts: Iterable[Attempt], deadline_s: float, share: Share) -> None:
+        """Hold these from now on, for the pool whose share that is."""
+        entries = self._entries
+        count = payload_bytes = 0
         for attempt in attempts:
-            self._entries[attempt.job] = Entry(attempt, deadline_s)
+            if attempt.job in entries:  # lost earlier, and its run has not ended: that one has no ticket any more
+                self.remove([entries[attempt.job].attempt])
+            entries[attempt.job] = Entry(attempt, deadline_s, share)
+            count += 1
+            payload_bytes += attempt.payload_bytes
+        share.held += count
+        share.payload_bytes += payload_bytes
 
-    def begun(self, attempt: Attempt) -> None:
-        """Replace a reserved attempt by what `begin` made of it."""
+    def begun(self, attempt: Attempt) -> float | None:
+        """Replace a reserved attempt by what `begin` made of it; answers its deadline.
+
+        None when its lease was lost meanwhile: then it is let go, and must not be run.
+        """
         entry = self._entries.get(attempt.job)
-        if entry is not None:
-            entry.attempt = attempt
+        if entry is None or entry.attempt.claim_token != attempt.claim_token or entry.phase is Phase.LOST:
+            self.remove([attempt])
+            return None
+        entry.attempt = attempt
+        return entry.deadline_s
 
     def finalizing(self, attempt: Attempt) -> bool:
         """Move an attempt to its last phase; False when it was lost meanwhile, and nothing may be written for it."""
-        entry = self._entry_of(attempt)
-        if entry is None:
+        entry = self._entries.get(attempt.job)
+        if entry is None or entry.attempt.claim_token != attempt.claim_token:
             return False
         if entry.phase is Phase.LOST:
-            del self._entries[attempt.job]
+            self.remove([attempt])
             return False
         entry.phase = Phase.FINALIZING
         return True
 
     def remove(self, attempts: Iterable[Attempt]) -> None:
         """Let go of these: their write has been answered."""
+        entries = self._entries
         for attempt in attempts:
-            if self._entry_of(attempt) is not None:
-                del self._entries[attempt.job]
+            entry = entries.get(attempt.job)
+            if entry is not None and entry.attempt.claim_token == attempt.claim_token:
+                del entries[attempt.job]
+                share = entry.share
+                share.held -= 1
+                share.payload_bytes -= attempt.payload_bytes
 
-    def held(self) -> list[Held]:
-        """What to renew."""
+    def held(self, jobs: Collection[int] | None = None) -> list[Held]:
+        """What to renew; of these jobs, or of all."""
         return [
             Held(job, entry.attempt.claim_token)
             for job, entry in self._entries.items()
-            if entry.phase is not Phase.LOST
+            if entry.phase is not Phase.LOST and (jobs is None or job in jobs)
         ]
 
-    def renewed(self, held: Sequence[Held], except_for: frozenset[int], deadline_s: float) -> None:
-        """Re-arm the deadline of what was renewed, counted from the start of that call."""
+    def renewed(self, held: Sequence[Held], except_for: frozenset[int], deadline_s: float, now_s: float) -> None:
+        """Re-arm the deadline of what was renewed, counted from the start of that call.
+
+        Not of what has passed it by now, `now_s`: the answer came too late, and that lease is lost.
+        """
         for item in held:
             entry = self._entries.get(item.job)
-            if entry is not None and item.job not in except_for and entry.attempt.claim_token == item.claim_token:
+            if entry is None or item.job in except_for or entry.attempt.claim_token != item.claim_token:
+                continue
+            if entry.deadline_s > now_s:
                 entry.deadline_s = max(entry.deadline_s, deadline_s)
 
-    def lose(self, jobs: Iterable[int]) -> list[Attempt]:
-        """Declare these leases lost for good; answers those that were still in the backend's hands."""
+    def lose(self, leases: Iterable[Held]) -> list[Attempt]:
+        """Declare these leases lost for good; answers those that were still in the backend's hands.
+
+        A job that was claimed again meanwhile is held under another token, and that lease stands.
+        """
         lost = []
-        for job in jobs:
-            entry = self._entries.get(job)
-            if entry is not None and entry.phase is Phase.CLAIMED:
-                entry.phase = Phase.LOST
-                lost.append(entry.attempt)
+        for item in leases:
+            entry = self._entries.get(item.job)
+            if entry is None or entry.phase is not Phase.CLAIMED or entry.attempt.claim_token != item.claim_token:
+                continue
+            entry.phase = Phase.LOST
+            lost.append(entry.attempt)
         return lost
 
-    def past_deadline(self, now_s: float) -> list[int]:
-        """Jobs whose lease counts as lost by the local clock."""
-        return [
-            job for job, entry in self._entries.items() if entry.phase is Phase.CLAIMED and entry.deadline_s <= now_s
-        ]
+    def lose_all(self) -> list[Attempt]:
+        """Declare every lease lost, also those whose end is being written: nothing is known to be ours any more.
 
-    def _entry_of(self, attempt: Attempt) -> Entry | None:
-        entry = self._entries.get(attempt.job)
-        if entry is None or entry.attempt.claim_token != attempt.claim_token:
-            return None
-        return entry
+        Answers those that were still in the backend's hands.
+        """
+        ended = [entry.attempt for entry in self._entries.values() if entry.phase is Phase.FINALIZING]
+        self.remove(ended)
+        return self.lose(self.held())
+
+    def past_deadline(self, now_s: float) -> list[Held]:
+        """What counts as lost by the local clock."""
+        return [
+            Held(job, entry.attempt.claim_token)
+            for job, entry in self._entries.items()
+            if entry.phase is Phase.CLAIMED and entry.deadline_s <= now_s
+        ]

@@ -33,6 +33,7 @@ class Tally:
         bus.listen(events.Released, self._released)
         bus.listen(events.Recovered, self._recovered)
         bus.listen(events.LeaseLost, self._lost)
+        bus.listen(events.HistoryBroken, self._history_broken)
 
     @property
     def done(self) -> int:
@@ -66,3 +67,6 @@ class Tally:
 
     def _lost(self, _event: events.LeaseLost) -> None:
         self.lost += 1
+
+    def _history_broken(self, event: events.HistoryBroken) -> None:
+        self.lost += event.leases

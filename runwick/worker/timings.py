@@ -28,7 +28,12 @@ RECOVERY_LIMIT: Final = 128
 JOIN_MIN: Final = 4
 """A claim goes along with a settlement for no fewer jobs than this; fewer are not worth its statements."""
 HELD_MAX: Final = 512
-"""Most attempts held beyond the executors themselves: handed ahead, or waiting to be settled."""
+"""Most attempts that a worker holds beyond those that can run at once: handed ahead, or waiting to be settled."""
+PAYLOADS_MAX_BYTES: Final = 16 * 1024 * 1024
+"""Most bytes of payloads that a worker holds."""
+LOCKED_PAUSE_FIRST_S: Final = 0.05
+LOCKED_PAUSE_MAX_S: Final = 1.0
+"""What is written for a row that somebody's transaction holds is tried again after 50 ms, doubling to 1 s."""
 
 
 class Timings(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ def run(assignment: Assignment) -> Report:
     jobs = assignment.jobs or max(1, round(EXECUTORS * seconds * 1_000 / assignment.work_ms))
     shares: list[float] = []
     floor_shares: list[float] = []
-    with fresh_ground(assignment.folder) as ground:
+    with fresh_ground(assignment.site) as ground:
         durability = ground.rw.store.profile
 
     def floor() -> float:
@@ -37,7 +37,7 @@ def run(assignment: Assignment) -> Report:
 
     def ours() -> float:
         assignment.say(f"cpu: ours, {jobs:,} jobs of {assignment.work_ms:g} ms")
-        with fresh_ground(assignment.folder) as ground:
+        with fresh_ground(assignment.site) as ground:
             ground.fill(Spin(iterations), jobs)
             summary = completed(ground.url, jobs)
         shares.append(share_in_handlers(summary))

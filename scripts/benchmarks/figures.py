@@ -6,13 +6,13 @@ import os
 import platform
 import sqlite3
 import statistics
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from runwick.version import __version__
+from scripts.benchmarks.sites import Site
 from scripts.benchmarks.supervised import EXECUTORS
 
 
@@ -21,8 +21,8 @@ class Assignment:
     """What to measure, and how much of it."""
 
     store: str
-    folder: Path
-    """Where temporary files go: a real disk, since durability is part of what is measured."""
+    site: Site
+    """Where the stores of this run stand: on a real disk, since durability is part of what is measured."""
     jobs: int | None
     """Number of jobs; None takes each benchmark's own."""
     seconds: float
@@ -53,6 +53,8 @@ class Report:
     floor: dict[str, Any]
     ratio: float | None
     """Ours as a part of the floor."""
+    peers: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """What other systems reached in the same run, by name."""
     figures: Sequence[Figure]
 
     def as_json(self, assignment: Assignment) -> dict[str, Any]:
@@ -63,11 +65,12 @@ class Report:
             "ours": {"jobs_per_s": None, "share_in_handlers": None, **self.ours},
             "floor": {"jobs_per_s": None, **self.floor},
             "ratio": self.ratio,
+            "peers": dict(self.peers),
             "jobs": self.jobs,
             "rounds": assignment.rounds,
             "executors": EXECUTORS,
             "durability": self.durability,
-            **surroundings(),
+            **surroundings(assignment.site),
         }
 
     def as_text(self) -> str:
@@ -78,10 +81,11 @@ class Report:
         return "\n".join(lines)
 
 
-def surroundings() -> dict[str, Any]:
-    """What a figure depends on beside our own code."""
+def surroundings(site: Site) -> dict[str, Any]:
+    """What a figure depends on beside our own code; `server` is None where the store is a file."""
     return {
         "cpus": len(os.sched_getaffinity(0)),
+        "server": site.server,
         "versions": {
             "runwick": __version__,
             "python": platform.python_version(),
@@ -92,10 +96,14 @@ def surroundings() -> dict[str, Any]:
     }
 
 
-def in_turn(rounds: int, floor: Callable[[], float], ours: Callable[[], float]) -> tuple[list[float], list[float]]:
-    """Measure both `rounds` times, one after the other, so that both meet the same moods of the machine."""
-    pairs = [(floor(), ours()) for _ in range(rounds)]
-    return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+def in_turn(rounds: int, *measurements: Callable[[], float]) -> list[list[float]]:
+    """Measure each `rounds` times, one after the other, so that all meet the same moods of the machine.
+
+    Returns:
+        For each measurement, in their order, what it came to in every round.
+    """
+    taken = [[measure() for measure in measurements] for _ in range(rounds)]
+    return [list(column) for column in zip(*taken, strict=True)]
 
 
 def median(values: Sequence[float]) -> float:

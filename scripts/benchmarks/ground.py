@@ -3,25 +3,45 @@
 import contextlib
 import dataclasses
 import datetime
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from runwick import DispatchOptions, Job, Receipt, Runwick
-from runwick.contracts.attempts import ClaimPlan
+from runwick.contracts.attempts import Attempt, ClaimPlan
 from runwick.contracts.dispatching import BATCH_MAX_ITEMS, COMMAND_LIFETIME_MAX_MS, Command
 from runwick.contracts.identity import job_of_operation
+from runwick.contracts.outcomes import Outcome, OutcomeKind, Settlement
+from runwick.contracts.states import JobState
+from runwick.contracts.usage import Usage
 from runwick.dispatch.prepare import Validity, prepare
 from runwick.runtime.ambient import SystemIds
 from scripts.benchmarks.application import NAME, application
+from scripts.benchmarks.sites import Site
 
 CLAIM = 128
 """Attempts per claim and settlements per batch of the floors: the most that the worker puts into one."""
 LEASE_MS = 60_000
 
 _ids = SystemIds()
+
+_OUTCOME = Outcome(
+    OutcomeKind.SUCCEEDED,
+    usage=Usage(
+        wall_us=25,
+        cpu_user_us=20,
+        cpu_system_us=5,
+        cpu_children_us=0,
+        rss_peak_bytes=32_000_000,
+        rss_end_bytes=32_000_000,
+        faults_minor=1,
+        faults_major=0,
+        switches_voluntary=0,
+        switches_involuntary=0,
+    ),
+    begun_at_ms=1_750_000_000_000,
+)
+"""What a real run of `Nothing` leaves behind, so that rows have the same size without one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +50,11 @@ class Ground:
 
     url: str
     rw: Runwick
+
+    @property
+    def is_postgres(self) -> bool:
+        """Whether the store is a database of a server, which psycopg reaches by the same URL."""
+        return self.url.startswith("postgresql:")
 
     def fill(self, job: Job, number: int) -> None:
         """Dispatch `job` `number` times, in batches."""
@@ -72,13 +97,18 @@ def ready_commands(rw: Runwick, job: Job, number: int) -> list[Command]:
     ]
 
 
+def succeeded(attempts: Sequence[Attempt]) -> list[Settlement]:
+    """How attempts of `Nothing` end."""
+    return [Settlement(attempt, _OUTCOME, JobState.SUCCEEDED) for attempt in attempts]
+
+
 @contextlib.contextmanager
-def fresh_ground(folder: Path) -> Iterator[Ground]:
-    """A migrated, empty SQLite store in a directory of its own below `folder`."""
-    with tempfile.TemporaryDirectory(dir=folder, prefix="bench-") as own:
-        url = f"sqlite:///{own}/bench.db"
+def fresh_ground(site: Site) -> Iterator[Ground]:
+    """A migrated, empty store."""
+    with site.store() as url:
         rw = application(url)
         rw.migrate()
+        rw.check()  # opens it, so that no measurement contains that
         try:
             yield Ground(url, rw)
         finally:

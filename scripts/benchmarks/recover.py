@@ -14,13 +14,13 @@ from runwick.policy.recover import recover
 from runwick.runtime.ambient import SystemDice
 from scripts.benchmarks.application import NAME, Locate, Nothing
 from scripts.benchmarks.figures import Assignment, Figure, Report, median
-from scripts.benchmarks.ground import CLAIM, Ground, claimed_again, fresh_ground, ready_commands
+from scripts.benchmarks.filling import fill_pending
+from scripts.benchmarks.ground import CLAIM, Ground, claimed_again, fresh_ground
 from scripts.benchmarks.supervised import Supervised
 
 PENDING = 1_000_000
 LEASED_PART = 100
 """One job under a lease for so many pending ones."""
-FILL_BATCH = 1_000
 EXPIRIES = 30
 KILLS = 10
 GOAL_MS = 5
@@ -60,8 +60,8 @@ def _found_ms(assignment: Assignment, pending: int, leased: int) -> list[float]:
     assignment.say(f"recover: filling {pending + leased:,} rows")
     decide = functools.partial(recover, dice=SystemDice())
     found_ms = []
-    with fresh_ground(assignment.folder) as ground:
-        _fill(ground, pending + leased)
+    with fresh_ground(assignment.site) as ground:
+        fill_pending(ground, pending + leased)
         _lease(ground, leased)
         store, shortest = ground.rw.store, ground.claim_plan(Nothing, attempts=1, lease_ms=1)
         for _ in range(EXPIRIES):
@@ -71,13 +71,6 @@ def _found_ms(assignment: Assignment, pending: int, leased: int) -> list[float]:
             found_ms.append(1_000 * (time.perf_counter() - started))
             assert closed == 1, f"one lease had run out, {closed} were closed"
     return found_ms
-
-
-def _fill(ground: Ground, rows: int) -> None:
-    """Dispatch without the checks of a batch's size: only the rows count here."""
-    store = ground.rw.store
-    for done in range(0, rows, FILL_BATCH):
-        store.run(store.dispatch(ready_commands(ground.rw, Nothing(), min(FILL_BATCH, rows - done))))
 
 
 def _lease(ground: Ground, leases: int) -> None:
@@ -99,7 +92,7 @@ def _expire(ground: Ground, shortest: ClaimPlan) -> None:
 def _replaced_ms(assignment: Assignment) -> tuple[list[float], str]:
     """From SIGKILL to what the supervisor says when the replacement waits for work."""
     replaced_ms = []
-    with fresh_ground(assignment.folder) as ground, Supervised(ground.url, until_empty=False) as supervised:
+    with fresh_ground(assignment.site) as ground, Supervised(ground.url, until_empty=False) as supervised:
         supervised.wait_for("ready", seconds=60)
         for _ in range(KILLS):
             executor = ground.result(ground.rw.dispatch(Locate()))

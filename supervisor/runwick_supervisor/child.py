@@ -16,6 +16,7 @@ from runwick.contracts.outcomes import Outcome, OutcomeKind
 from runwick.declarations.catalog import Catalog
 from runwick.execution.invoke import Invoker
 from runwick.execution.run import Run
+from runwick.runtime import place
 from runwick.runtime.ambient import SystemClock
 from runwick_supervisor import processes
 from runwick_supervisor.handoff import Descriptors, ExecutorEnd, RecordKind, encode_outcome
@@ -68,6 +69,7 @@ def live(origin: Origin) -> NoReturn:
 
 def move_out(origin: Origin) -> None:
     """Leave the zygote's family: a session of its own, its own orphans, no descriptor and no chance shared."""
+    place.enter_executor()
     os.setsid()
     processes.adopt_orphans()
     for descriptor in origin.inherited:

@@ -3,7 +3,8 @@
     work         a semaphore: one count per record that nobody has taken. The executor takes one at the head, the
                  parent takes one back at the tail; the kernel hands each count to exactly one of them.
     completions  the executor rings once per finished record, the parent reads all of them at once
-    room         the parent rings for every return record it has read, the executor reads it when it needs space
+    room         the parent rings for the return records it has read, many at once; the executor reads it when it needs
+                 space
 
 No side keeps an index that the other reads, and nothing says "I am asleep": there is nothing to tear and no wake-up to
 lose. The kernel's lock around the counter orders the copy into memory before the count that announces it.

@@ -42,6 +42,9 @@ _RETURN: Final = struct.Struct("QQQ")
 """sequence, microseconds from taking the work to here, bytes of the outcome."""
 
 _ROOM_POLL_MS: Final = 100
+_ROOM_RECORDS: Final = 128
+_ROOM_BYTES: Final = 32 * 1024
+"""An executor is told of what was read when it is so much: a small part of its ring, so that it never waits for it."""
 
 _DECODER: Final = msgspec.msgpack.Decoder(Outcome)
 
@@ -101,6 +104,8 @@ class ParentEnd:
         self._put = 0
         self._answered = 0
         self._unannounced = 0
+        self._read = self._read_bytes = 0
+        """Since the executor was last told what of the return ring it may use again."""
 
     @property
     def completions_descriptor(self) -> int:
@@ -167,9 +172,12 @@ class ParentEnd:
             raise HandOffViolation(f"it announced {count} outcomes, {self._put - self._answered} were open")
         for _ in range(count):
             busy_us, encoded = self._read_next()
+            self._read_bytes += len(encoded)
             yield busy_us / 1000, _decoded(encoded)
-        if count:
-            _ring(self._room, count)
+        self._read += count
+        if self._read >= _ROOM_RECORDS or self._read_bytes >= _ROOM_BYTES:
+            _ring(self._room, self._read)
+            self._read = self._read_bytes = 0
 
     def _read_next(self) -> tuple[int, bytes]:
         """Copy the next return record out, as far as it can be one."""

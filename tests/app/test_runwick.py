@@ -103,7 +103,7 @@ def test_only_migrate_creates_a_store(open_app: Callable[..., Runwick], tmp_path
     [
         (None, "missing_store", "store: no store is given; use store= or set RUNWICK_STORE."),
         ("jobs.db", "invalid_store", "a store is named by a URL such as sqlite:///jobs.db, this is none."),
-        ("oracle://scott:tiger@db/jobs", "invalid_store", "oracle:// is no store of this release; use sqlite:///FILE."),
+        ("oracle://scott:tiger@db/jobs", "invalid_store", "oracle:// is no store of this release; use postgresql://"),
         ("sqlite://host/jobs.db", "invalid_store", "a SQLite store has no host"),
         ("sqlite:///:memory:", "invalid_policy", "a database in memory is lost with its process"),
         (Path("jobs.db"), "invalid_store", "store: is PosixPath; give a URL as text, such as sqlite:///jobs.db."),

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 PROGRAM = """
 from datetime import date, timedelta
-from runwick import Job, JobContext, JobView, Receipt, Runwick
+from runwick import BatchReceipt, Job, JobContext, JobView, Prepared, PreparedBatch, Receipt, Runwick
 
 rw = Runwick("thumbs", store="memory://")
 
@@ -42,6 +42,15 @@ number: int = recalculate(date.today())
 view: JobView = rw.wait(receipt, timeout=timedelta(seconds=1))
 width: int = view.result(int)
 text: str = name()
+prepared: Prepared = rw.prepare(MakeThumbnail("a.png"), queue="images")
+receipt = rw.dispatch_prepared(prepared)
+several: BatchReceipt = rw.dispatch_prepared(rw.prepare_many([MakeThumbnail("a.png")]))
+either: Receipt | BatchReceipt = rw.dispatch_prepared(rw.import_prepared(prepared.export()))
+
+
+async def dispatch_again(one: Prepared, batch: PreparedBatch) -> tuple[Receipt, BatchReceipt]:
+    return await rw.dispatch_prepared_async(one), await rw.dispatch_prepared_async(batch)
+
 
 rw.dispatch(MakeThumbnail(5))  # refused
 rw.dispatch(MakeThumbnail("a.png", height=5))  # refused
@@ -53,6 +62,11 @@ recalculate.dispatch(date.today(), shops="north")  # refused
 recalculate.dispatch()  # refused
 recalculate("today")  # refused
 rw.wait(receipt)  # refused
+rw.prepare(MakeThumbnail("a.png"), que="images")  # refused
+rw.dispatch_prepared(MakeThumbnail("a.png"))  # refused
+receipt = rw.dispatch_prepared(rw.prepare_many([]))  # refused
+rw.import_prepared("text")  # refused
+rw.resolve(prepared)  # refused
 text = view.result(int)  # refused
 rw.configure_job(MakeThumbnail, max_execution=5)  # refused
 rw.job("x", max_executions="5")  # refused

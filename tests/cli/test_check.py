@@ -76,6 +76,19 @@ def test_a_summary_when_nothing_is_wrong(
     ]
 
 
+def test_several_pools_are_shown_with_their_sizes(
+    write_application: WriteApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    app = write_application(
+        SOUND + "\nrw.pool('main', concurrency=8)\nrw.pool('bulk', queues=('bulk', 'images'), concurrency=2)\n"
+    )
+    assert CliRunner().invoke(main, ["migrate", "--app", app]).exit_code == 0
+    ran = CliRunner().invoke(main, ["check", "--app", app])
+    assert "  pools        main: every queue; 8 at once, or on 8 executors\n" in ran.stdout
+    assert "               bulk: bulk, images; 2 at once, or on 2 executors\n" in ran.stdout
+
+
 def test_the_store_of_the_environment_wins(
     write_application: WriteApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

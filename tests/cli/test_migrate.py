@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import psycopg
 import pytest
 from click.testing import CliRunner
 
@@ -115,3 +116,27 @@ def test_a_migration_that_fails_says_its_code(write_application: WriteApplicatio
     assert (ran.exit_code, ran.stdout) == (1, "")
     assert re.match(r"[a-z_]+: ", ran.stderr)
     assert str(tmp_path / "thumbs.db") in ran.stderr
+
+
+def test_a_server_that_can_lose_jobs_needs_the_operators_word(
+    empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        connection.execute(f'ALTER DATABASE "{connection.info.dbname}" SET synchronous_commit = off'.encode())
+    migrating = ["migrate", "--connection-stdin"]
+    refused = CliRunner().invoke(main, migrating, input=empty_database)
+    assert refused.exit_code == 1
+    assert "synchronous_commit = off" in refused.stderr
+    monkeypatch.setenv("RUNWICK_ALLOW_UNSAFE_DURABILITY", "true")
+    ran = CliRunner().invoke(main, migrating, input=empty_database)
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    password = empty_database.partition("@")[0].rpartition(":")[2]
+    assert password not in refused.output + ran.output
+
+
+def test_an_environment_that_cannot_be_read_migrates_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUNWICK_ALLOW_UNSAFE_DURABILITY", "maybe")
+    refused = CliRunner().invoke(main, ["migrate", "--connection-stdin"], input=f"sqlite:///{tmp_path}/thumbs.db")
+    assert refused.exit_code == 2
+    assert "expected true or false" in refused.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,15 +57,17 @@ class Place:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.program: Sequence[str] = (sys.executable, "-m", "runwick_supervisor.command")
+        """What `command` starts."""
         self._started: list[subprocess.Popen[str]] = []
 
     def write(self, text: str, name: str = "errands") -> None:
         (self.folder / f"{name}.py").write_text(textwrap.dedent(text))
 
     def command(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-        """Start `runwick-supervise` in the folder, in a session of its own."""
+        """Start the program in the folder, in a session of its own."""
         process = subprocess.Popen(
-            [sys.executable, "-m", "runwick_supervisor.command", *arguments],
+            [*self.program, *arguments],
             cwd=self.folder,
             env={**os.environ, **environment},
             stdout=subprocess.PIPE,
@@ -133,6 +135,16 @@ def summary_of(output: str) -> dict[str, Any]:
 def family_of(process: subprocess.Popen[str]) -> list[str]:
     """Titles of the processes below a supervisor."""
     return [child.cmdline()[0] for child in psutil.Process(process.pid).children(recursive=True) if child.cmdline()]
+
+
+def executor_at_work(process: subprocess.Popen[str]) -> int:
+    """The pid of the one executor that runs an errand."""
+    (pid,) = [
+        child.pid
+        for child in psutil.Process(process.pid).children(recursive=True)
+        if any("errands: errands.run" in part for part in child.cmdline())
+    ]
+    return pid
 
 
 def terminate(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> None:

@@ -5,11 +5,27 @@ from pathlib import Path
 
 import pytest
 
+from scripts.servers.postgres import PostgresServer
 from tests.conformance.ground import Bench, memory_bench, sqlite_bench
+from tests.conformance.places import Database
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(scope="session")
+def postgres_database(postgres: PostgresServer) -> Iterator[Database]:
+    """Where this suite's PostgreSQL benches are."""
+    database = Database(postgres)
+    yield database
+    database.close()
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
-    bench = memory_bench() if request.param == "memory" else sqlite_bench(tmp_path)
+    match request.param:
+        case "memory":
+            bench = memory_bench()
+        case "sqlite":
+            bench = sqlite_bench(tmp_path)
+        case "postgres":
+            bench = request.getfixturevalue("postgres_database").bench()
     yield bench
     bench.store.close()

@@ -3,13 +3,14 @@
 import functools
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from runwick.config.options import SqliteOptions
+from runwick.contracts.administration import Administration
 from runwick.contracts.attempts import Attempt, Claim, ClaimPlan, Expired, Held, Kind, Lane, WorkerPresence
 from runwick.contracts.dispatching import COMMAND_LIFETIME_MAX_MS, Command
 from runwick.contracts.identity import job_of_operation
@@ -19,7 +20,9 @@ from runwick.contracts.states import JobState, Priority
 from runwick.contracts.stores import Act, JobRecord, Store
 from runwick.contracts.usage import Usage
 from runwick.runtime.ambient import SystemIds
+from runwick.stores.memory.administer import MemoryAdministration
 from runwick.stores.memory.store import MemoryStore
+from runwick.stores.sqlite.administer import SqliteAdministration
 from runwick.stores.sqlite.migrate import migrate
 from runwick.stores.sqlite.store import SqliteStore
 from tests.ambient import FakeClock
@@ -52,10 +55,20 @@ USAGE = Usage(
 class Bench:
     """One store and short ways to its acts."""
 
-    def __init__(self, name: str, store: Store, clock: FakeClock) -> None:
+    def __init__(
+        self,
+        name: str,
+        store: Store,
+        clock: FakeClock,
+        administration: Administration,
+        another: Callable[[], Store],
+    ) -> None:
         self.name = name
         self.store = store
         self.clock = clock
+        self.administration = administration
+        self.another = another
+        """Opens the same store a second time, as another process would; to be closed."""
         self.ids = SystemIds()
         self.worker = self.ids.ordered()
 
@@ -154,15 +167,21 @@ def unlike(attempt: Attempt, **changes: Any) -> Attempt:
 
 
 def memory_bench() -> Bench:
-    clock = FakeClock()
-    return Bench("memory", MemoryStore(clock=clock, ids=SystemIds()), clock)
+    clock, ids = FakeClock(), SystemIds()
+    store = MemoryStore(clock=clock, ids=ids)
+    administration = MemoryAdministration(store.tables, clock, ids)
+    return Bench("memory", store, clock, administration, lambda: MemoryStore(clock=clock, ids=ids, tables=store.tables))
 
 
 def sqlite_bench(folder: Path) -> Bench:
     """A store in a file of its own; `Bench.store` is to be closed."""
-    clock = FakeClock()
+    clock, ids = FakeClock(), SystemIds()
     path = Path(shutil.copy(_installed(), folder / "jobs.db"))
-    return Bench("sqlite", SqliteStore(path, options=SqliteOptions(), clock=clock, ids=SystemIds()), clock)
+
+    def opened() -> SqliteStore:
+        return SqliteStore(path, options=SqliteOptions(), clock=clock, ids=ids)
+
+    return Bench("sqlite", opened(), clock, SqliteAdministration(path, clock, ids), opened)
 
 
 @functools.cache

@@ -84,9 +84,10 @@ def test_a_batch_is_created_whole_or_not_at_all(bench: Bench) -> None:
 )
 def test_payload_and_metadata_read_back_byte_for_byte(bench: Bench, text: str) -> None:
     raw = b'{ "text" : "%s" }' % text.encode()
-    attempt = bench.claimed(payload=raw, metadata=raw, tenant=text, traceparent="00-ab-cd-01", tracestate="x=1")
+    tenant = text.replace("\u0000", "")  # in a text it is refused before any store sees it
+    attempt = bench.claimed(payload=raw, metadata=raw, tenant=tenant, traceparent="00-ab-cd-01", tracestate="x=1")
     assert (attempt.payload, attempt.payload_bytes, attempt.metadata) == (raw, len(raw), raw)
-    assert (attempt.tenant, attempt.traceparent, attempt.tracestate) == (text, "00-ab-cd-01", "x=1")
+    assert (attempt.tenant, attempt.traceparent, attempt.tracestate) == (tenant, "00-ab-cd-01", "x=1")
 
 
 def test_a_payload_of_one_mebibyte_reads_back_byte_for_byte(bench: Bench) -> None:

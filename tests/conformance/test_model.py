@@ -1,16 +1,16 @@
-"""The SQLite store does what the memory store does, whatever comes in whatever order."""
+"""Every store does what the memory store does, whatever comes in whatever order."""
 
 import contextlib
-import shutil
 import sqlite3
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from runwick.contracts.attempts import Attempt, Claim, Expired, Kind
 from runwick.contracts.outcomes import Outcome, OutcomeKind, Settlement
@@ -28,10 +28,12 @@ from tests.conformance.ground import (
     LOW,
     MEDIUM,
     SEND,
+    Bench,
     held,
     memory_bench,
     sqlite_bench,
 )
+from tests.conformance.places import Database
 
 DICE = FakeDice()
 LANES = (HIGH, MEDIUM, LOW)
@@ -53,7 +55,7 @@ class Pair(NamedTuple):
     """The same attempt in both stores."""
 
     memory: Attempt
-    sqlite: Attempt
+    other: Attempt
 
 
 def alike(claim: Claim) -> Claim:
@@ -69,36 +71,38 @@ def same_job(record: JobRecord | None) -> JobRecord:
 
 
 class TwoStores(RuleBasedStateMachine):
-    def __init__(self) -> None:
+    """The memory store and another one.
+
+    Args:
+        other: makes the other one.
+        check: looks at it when it is closed.
+    """
+
+    def __init__(self, other: Callable[[], Bench], check: Callable[[], None]) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp(prefix="runwick-model-"))
         self.memory = memory_bench()
-        self.sqlite = sqlite_bench(self.folder)
+        self.other = other()
+        self.check = check
         self.job_ids: list[bytes] = []
         self.pairs: list[Pair] = []
         """Attempts that were handed out, also those that ended since."""
         self.known: dict[bytes, JobRecord] = {}
 
     def teardown(self) -> None:
-        self.sqlite.store.close()
-        with contextlib.closing(sqlite3.connect(self.folder / "jobs.db")) as connection:
-            (wrong,) = connection.execute(
-                "SELECT count(*) FROM runwick_hot WHERE ahead <> (max_executions - executions >= 2)"
-            ).fetchone()
-        assert wrong == 0
-        shutil.rmtree(self.folder)
+        self.other.store.close()
+        self.check()
 
     def both(self, act: Any) -> tuple[Any, Any]:
         """The answers of both stores to the act that `act(bench, number of the store)` makes."""
-        return self.memory.run(act(self.memory, 0)), self.sqlite.run(act(self.sqlite, 1))
+        return self.memory.run(act(self.memory, 0)), self.other.run(act(self.other, 1))
 
     def some_pairs(self, data: st.DataObject, count: int) -> list[Pair]:
         """Attempts that were handed out, the same one perhaps twice; none while there are none."""
         return [data.draw(st.sampled_from(self.pairs)) for _ in range(count if self.pairs else 0)]
 
     def agree(self, act: Any) -> Any:
-        memory, sqlite = self.both(act)
-        assert sqlite == memory
+        memory, other = self.both(act)
+        assert other == memory
         return memory
 
     @rule(given=st.lists(jobs, min_size=1, max_size=4))
@@ -122,9 +126,9 @@ class TwoStores(RuleBasedStateMachine):
         wishes["kinds"] = frozenset(wishes["kinds"])
         plan = self.memory.plan(lease_ms=2_000, **wishes)
         for _ in range(1 + twice):
-            memory, sqlite = self.both(lambda bench, _: bench.store.claim(plan))
-            assert alike(sqlite) == alike(memory)
-        self.pairs += map(Pair, memory.attempts, sqlite.attempts)
+            memory, other = self.both(lambda bench, _: bench.store.claim(plan))
+            assert alike(other) == alike(memory)
+        self.pairs += map(Pair, memory.attempts, other.attempts)
 
     @rule(data=st.data(), count=st.integers(0, 4))
     def settle(self, data: st.DataObject, count: int) -> None:
@@ -146,23 +150,23 @@ class TwoStores(RuleBasedStateMachine):
         if not self.pairs:
             return
         place = data.draw(st.integers(0, len(self.pairs) - 1))
-        memory, sqlite = self.both(lambda bench, store: bench.store.begin(self.pairs[place][store]))
-        assert (memory is None) == (sqlite is None)
+        memory, other = self.both(lambda bench, store: bench.store.begin(self.pairs[place][store]))
+        assert (memory is None) == (other is None)
         if memory is not None:
-            assert (sqlite.execution, sqlite.payload) == (memory.execution, memory.payload)
-            self.pairs[place] = Pair(memory, sqlite)
+            assert (other.execution, other.payload) == (memory.execution, memory.payload)
+            self.pairs[place] = Pair(memory, other)
 
     @rule(data=st.data())
     def renew(self, data: st.DataObject) -> None:
         pairs = {pair.memory.job_id: pair for pair in self.some_pairs(data, 3)}.values()
-        memory, sqlite = self.both(
+        memory, other = self.both(
             lambda bench, store: bench.store.renew(
                 bench.presence(), held(*(pair[store] for pair in pairs)), 2_000, 1_000
             )
         )
-        assert sqlite.recovery_due == memory.recovery_due
+        assert other.recovery_due == memory.recovery_due
         for pair in pairs:
-            assert (pair.sqlite.job in sqlite.lost) == (pair.memory.job in memory.lost)
+            assert (pair.other.job in other.lost) == (pair.memory.job in memory.lost)
 
     @rule(limit=st.integers(1, 4))
     def recover(self, limit: int) -> None:
@@ -174,15 +178,15 @@ class TwoStores(RuleBasedStateMachine):
     @rule(milliseconds=st.sampled_from([1, 50, 500, 1_999, 2_000, 6_000]))
     def pass_time(self, milliseconds: int) -> None:
         self.memory.clock.advance_ms(milliseconds)
-        self.sqlite.clock.advance_ms(milliseconds)
+        self.other.clock.advance_ms(milliseconds)
 
     @invariant()
     def both_tell_the_same_and_every_move_is_legal(self) -> None:
         self.agree(lambda bench, _: bench.store.outlook(APPLICATION, LANES, frozenset({BUILD, SEND})))
         for job_id in self.job_ids:
-            memory, sqlite = self.both(lambda bench, _, job_id=job_id: bench.store.job(APPLICATION, job_id))
+            memory, other = self.both(lambda bench, _, job_id=job_id: bench.store.job(APPLICATION, job_id))
             record = same_job(memory)
-            assert same_job(sqlite) == record
+            assert same_job(other) == record
             self.check_progress(self.known.get(job_id), record)
             self.known[job_id] = record
 
@@ -196,5 +200,38 @@ class TwoStores(RuleBasedStateMachine):
         assert list(now.attempts[: len(before.attempts)]) == list(before.attempts)
 
 
-TwoStores.TestCase.settings = settings(max_examples=20, stateful_step_count=25, deadline=None)
-TestTwoStores = TwoStores.TestCase
+def compare(examples: int, other: Callable[[], Bench], check: Callable[[], None] = lambda: None) -> None:
+    class Machine(TwoStores):
+        def __init__(self) -> None:
+            super().__init__(other, check)
+
+    run_state_machine_as_test(Machine, settings=settings(max_examples=examples, stateful_step_count=25, deadline=None))
+
+
+def test_sqlite_does_what_memory_does() -> None:
+    with tempfile.TemporaryDirectory(prefix="runwick-model-") as folder:
+        file = Path(folder) / "jobs.db"
+
+        def check() -> None:
+            with contextlib.closing(sqlite3.connect(file)) as connection:
+                (wrong,) = connection.execute(
+                    "SELECT count(*) FROM runwick_hot WHERE ahead <> (max_executions - executions >= 2)"
+                ).fetchone()
+            assert wrong == 0
+            for left in Path(folder).iterdir():
+                left.unlink()
+
+        compare(20, lambda: sqlite_bench(Path(folder)), check)
+
+
+def test_postgres_does_what_memory_does(postgres_database: Database) -> None:
+    def check() -> None:
+        # Whatever is leased is found through a claim that is looked at before the lease runs out.
+        lost = postgres_database.execute(
+            "SELECT hot.job FROM runwick.hot AS hot WHERE hot.claim IS NOT NULL AND NOT EXISTS ("
+            "  SELECT FROM runwick.claim AS claim WHERE claim.token = hot.claim AND hot.job = ANY (claim.jobs)"
+            "  AND claim.check_at_ms <= hot.lease_until_ms)"
+        )
+        assert lost == []
+
+    compare(20, postgres_database.bench, check)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from runwick.config.options import SqliteOptions
 from runwick.contracts.attempts import Kind, Lane
 from runwick.contracts.outcomes import Answer, Outcome, OutcomeKind, Settlement
 from runwick.contracts.policies import JobPolicy
@@ -41,6 +40,8 @@ BY_KEY = {
     "lease_valid": "SEARCH hot USING INTEGER PRIMARY KEY",
     "leased": "SEARCH hot USING INTEGER PRIMARY KEY",
     "outlook_waiting": "SEARCH hot USING COVERING INDEX hot_ready (lane=? AND kind=? AND due_at_ms<?)",
+    "presence_forget": "SEARCH worker USING COVERING INDEX worker_seen (seen_at_ms<?)",
+    "resolved": "SEARCH job USING INDEX sqlite_autoindex_job_1",
     "release": "SEARCH hot USING INTEGER PRIMARY KEY",
     "wait_retry": "SEARCH hot USING INTEGER PRIMARY KEY",
     "wait_unstarted": "SEARCH hot USING INTEGER PRIMARY KEY",
@@ -67,6 +68,7 @@ def rows(bench: Bench, statement: str, *parameters: object) -> list[tuple[object
 def plan(statement: str) -> list[str]:
     connection = sqlite3.connect(":memory:")
     try:
+        connection.executescript(sql("migration_table"))
         for migration in migrations(FOLDER):
             connection.executescript(migration.text)
         # Without numbers, which some releases of Python take by name alone; the plan does not depend on them.
@@ -96,8 +98,20 @@ def test_what_reads_many_rows_reads_no_others(statement: str, index: str) -> Non
     assert any(step.startswith(f"SEARCH hot USING INDEX {index} ") for step in plan(statement))
 
 
+def test_the_gate_reads_one_entry_of_the_workers_and_no_jobs() -> None:
+    steps = plan("enter")
+    assert "SEARCH worker USING COVERING INDEX worker_seen" in steps
+    assert {step.split()[1] for step in steps if step.startswith("SCAN")} <= {"application", "CONSTANT"}
+
+
+def test_the_operators_figures_are_counted_in_indexes() -> None:
+    steps = plan("applications")
+    assert sum("SEARCH hot USING" in step and "hot_lease" in step for step in steps) == 2
+    assert "SEARCH worker USING INDEX worker_seen (seen_at_ms>?)" in steps
+
+
 def test_the_next_position_is_read_from_the_ends_of_the_tables() -> None:
-    assert sum(step.startswith("SEARCH") for step in plan("next_position")) == 3
+    assert sum(step.startswith("SEARCH") for step in plan("next_position")) == 4
 
 
 def test_positions_number_all_append_only_rows_in_the_order_of_their_commits(sqlite: Bench) -> None:
@@ -142,9 +156,8 @@ def test_positions_do_not_return_below_the_floor(sqlite: Bench) -> None:
 
 
 def test_two_processes_learn_each_others_names(sqlite: Bench) -> None:
-    assert isinstance(sqlite.store, SqliteStore)
-    beside = SqliteStore(sqlite.store.path, options=SqliteOptions(), clock=sqlite.clock, ids=sqlite.ids)
-    other = Bench("sqlite", beside, sqlite.clock)
+    beside = sqlite.another()
+    other = Bench("sqlite", beside, sqlite.clock, sqlite.administration, sqlite.another)
     try:
         for here, there, name in ((sqlite, other, "first"), (other, sqlite, "second"), (sqlite, other, "third")):
             kind, lane, policy = Kind(name, 1), Lane(name, Priority.HIGH), JobPolicy(max_crashes=len(name))

@@ -194,7 +194,7 @@ def test_everything_wrong_is_told_at_once() -> None:
     rw.job("bills.send", version=0)(Bill)
     rw.queue("a queue")
     rw.pool("main", queues=("bils",))
-    rw.pool("second")
+    rw.pool("main", concurrency=2)
 
     @rw.handler
     def without_a_job() -> None: ...
@@ -211,7 +211,7 @@ def test_everything_wrong_is_told_at_once() -> None:
             "invalid_policy",  # a version
             "invalid_name",  # a queue
             "invalid_pool",  # an unknown queue
-            "invalid_pool",  # one pool too many
+            "invalid_pool",  # two pools of one name
             "invalid_handler",
             "invalid_provider",
         ]
@@ -238,6 +238,14 @@ def test_queues_that_are_declared_or_used_are_known() -> None:
     assert [(pool.name, pool.queues, pool.concurrency) for pool in rw.catalog.pools] == [
         ("main", ("bulk", "images"), 2)
     ]
+
+
+def test_several_pools_in_the_order_of_their_declaration() -> None:
+    rw = an_app()
+    rw.job("images.shrink", queue="images")(Report)
+    rw.pool("main")
+    rw.pool("images", queues=("images",), concurrency=2)
+    assert [(pool.name, pool.concurrency) for pool in rw.catalog.pools] == [("main", 4), ("images", 2)]
 
 
 def test_without_a_pool_there_is_one_on_every_queue() -> None:

@@ -6,14 +6,16 @@ import pytest
 from runwick import BatchItem, DispatchOptions, DispatchValidationError, Job, JobDefaults, Priority, Runwick
 from runwick.contracts.attempts import Kind, Lane
 from runwick.contracts.dispatching import Command
+from runwick.contracts.identity import job_of_operation
 from runwick.contracts.policies import JobPolicy
-from runwick.dispatch.prepare import NO_CHANGES, prepare, prepare_many
+from runwick.dispatch.prepare import NO_CHANGES, Validity, prepare, prepare_many
 from runwick.dispatch.trace import Trace
 from tests.ambient import FakeIds
 
 MS = datetime.timedelta(milliseconds=1)
 US = datetime.timedelta(microseconds=1)
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+VALIDITY = Validity(1_750_000_300_000)
 
 
 class Report(Job):
@@ -54,6 +56,12 @@ def test_a_command_carries_all_that_the_store_needs() -> None:
         traceparent="00-aa-bb-01",
         tracestate="vendor=1",
     )
+
+
+def test_a_command_says_until_when_and_where_it_is_good() -> None:
+    command = prepare(rw.catalog, Report("May"), NO_CHANGES, FakeIds(), Validity(5, b"s" * 16))
+    assert (command.deadline_ms, command.store_id) == (5, b"s" * 16)
+    assert command.job_id == job_of_operation(command.operation_id)
 
 
 def test_options_change_one_dispatch() -> None:
@@ -188,8 +196,8 @@ def test_a_payload_is_checked_after_the_options() -> None:
 def test_a_refused_dispatch_takes_no_id() -> None:
     ids = FakeIds()
     with pytest.raises(DispatchValidationError):
-        prepare(rw.catalog, Report("\0"), NO_CHANGES, ids)
-    assert prepare(rw.catalog, Report("May"), NO_CHANGES, ids).operation_id == (1).to_bytes(16)
+        prepare(rw.catalog, Report("\0"), NO_CHANGES, ids, VALIDITY)
+    assert prepare(rw.catalog, Report("May"), NO_CHANGES, ids, VALIDITY).operation_id == (1).to_bytes(16)
 
 
 def test_a_batch_keeps_its_order() -> None:
@@ -198,10 +206,10 @@ def test_a_batch_keeps_its_order() -> None:
         BatchItem(Report("b"), DispatchOptions(priority="low")),
         BatchItem(Report("c")),
     ]
-    commands = prepare_many(rw.catalog, items, FakeIds(), Trace())
+    commands = prepare_many(rw.catalog, items, FakeIds(), VALIDITY)
     assert [command.payload[10:11] for command in commands] == [b"a", b"b", b"c"]
     assert [command.lane.priority for command in commands] == [Priority.MEDIUM, Priority.LOW, Priority.MEDIUM]
-    assert len({command.job_id for command in commands} | {command.operation_id for command in commands}) == 6
+    assert len({command.job_id for command in commands}) == len({command.operation_id for command in commands}) == 3
 
 
 def test_every_invalid_item_of_a_batch_is_told() -> None:
@@ -213,7 +221,7 @@ def test_every_invalid_item_of_a_batch_is_told() -> None:
         Report("fine"),
     ]
     with pytest.raises(DispatchValidationError) as caught:
-        prepare_many(rw.catalog, items, FakeIds(), Trace())
+        prepare_many(rw.catalog, items, FakeIds(), VALIDITY)
     failures = caught.value.item_failures
     assert [(failure.ordinal, failure.code) for failure in failures] == [
         (1, "invalid_text"),
@@ -228,10 +236,10 @@ def test_every_invalid_item_of_a_batch_is_told() -> None:
 def test_a_batch_has_at_most_100_items(number: int) -> None:
     items = [Report("a")] * number
     if number <= 100:
-        assert len(prepare_many(rw.catalog, items, FakeIds(), Trace())) == number
+        assert len(prepare_many(rw.catalog, items, FakeIds(), VALIDITY)) == number
         return
     with pytest.raises(DispatchValidationError, match="a batch holds 100 items, this has 101; split it") as caught:
-        prepare_many(rw.catalog, items, FakeIds(), Trace())
+        prepare_many(rw.catalog, items, FakeIds(), VALIDITY)
     assert caught.value.code == "batch_too_large"
 
 
@@ -242,10 +250,10 @@ def test_a_batch_has_at_most_2_mib(over: int) -> None:
     titles.append("x" * (2 * 1024 * 1024 + over - 10 * 200_000 - frame))
     items = [Report(title) for title in titles]
     if over <= 0:
-        assert sum(len(each.payload) for each in prepare_many(rw.catalog, items, FakeIds(), Trace())) == 2**21 + over
+        assert sum(len(each.payload) for each in prepare_many(rw.catalog, items, FakeIds(), VALIDITY)) == 2**21 + over
         return
     with pytest.raises(DispatchValidationError, match="this has 2,097,153; split it") as caught:
-        prepare_many(rw.catalog, items, FakeIds(), Trace())
+        prepare_many(rw.catalog, items, FakeIds(), VALIDITY)
     assert caught.value.code == "batch_too_large"
 
 
@@ -266,7 +274,7 @@ def test_a_queue_that_is_no_text(queue: Any) -> None:
 @pytest.mark.parametrize("options", [0, "", False, {"queue": "bulk"}], ids=repr)
 def test_the_options_of_an_item_that_are_none(options: Any) -> None:
     with pytest.raises(DispatchValidationError) as caught:
-        prepare_many(rw.catalog, [BatchItem(Report("a"), options)], FakeIds(), Trace())
+        prepare_many(rw.catalog, [BatchItem(Report("a"), options)], FakeIds(), VALIDITY)
     (failure,) = caught.value.item_failures
     assert failure.code == "invalid_argument"
     assert failure.message == f"its options are {type(options).__name__}, give DispatchOptions(…) or None"

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from examples.stdlib.progress import progress
-from examples.stdlib.report import Costly, Examined, Facts, command_for_more, module_name, report
+from examples.stdlib.report import Costly, Examined, Facts, Kept, command_for_more, module_name, report
 from runwick.contracts import Usage
 
 SUMMARY = {
@@ -54,6 +54,7 @@ def facts(**changed: Any) -> Facts:
         "most_cpu": [Costly("knotty.py", ID, USAGE)],
         "most_memory": [Costly("plain.py", "0199c0de-0000-7000-8000-000000000002", Usage())],
         "application": "shop.jobs",
+        "kept": Kept("the SQLite file"),
     }
     return Facts(**{**parts, **changed})
 
@@ -89,6 +90,14 @@ def test_it_says_what_ran_where() -> None:
     assert "executor 71 3 1.00 s called the handler, nothing else" in lines
     assert "executor 72 1 0.50 s called the handler, nothing else" in lines
     assert "supervisor 70 0.25 s claimed and settled in the SQLite file" in lines
+
+
+def test_a_server_that_was_started_for_the_run_has_its_line_and_is_brought_back_for_a_look() -> None:
+    on_server = facts(kept=Kept("PostgreSQL", (69, 1.5), "python -m bring.back"))
+    lines = [" ".join(line.split()) for line in printed(on_server).splitlines()]
+    assert "supervisor 70 0.25 s claimed and settled in PostgreSQL" in lines
+    assert "PostgreSQL 69 1.50 s kept the jobs" in lines
+    assert command_for_more(on_server).startswith("python -m bring.back .venv/bin/runwick jobs get ")
 
 
 def test_it_ends_with_throughput_and_leads_to_the_command_that_shows_more() -> None:

@@ -1,52 +1,21 @@
 """The inline backend on a loop of its own: hand-over, take-back, completions, stop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from runwick.contracts.attempts import Attempt
-from runwick.contracts.backends import Backend, Completion
+from runwick.contracts.ambient import Clock
+from runwick.contracts.backends import Backend
 from runwick.contracts.outcomes import OutcomeKind
 from runwick.contracts.policies import JobPolicy
 from runwick.execution.inline import InlineBackend
 from runwick.runtime.ambient import SystemClock
 from tests.ambient import FakeClock
 from tests.attempts import an_attempt
-from tests.execution.declared import BuildReport, a_catalog
-
-DEADLINE_S = 10
-
-
-class Heard:
-    """A sink that remembers."""
-
-    def __init__(self) -> None:
-        self.completions: list[Completion] = []
-        self.released: list[Attempt] = []
-        self.changes = 0
-        self._news = asyncio.Event()
-
-    def completed(self, completions: Sequence[Completion]) -> None:
-        self.completions += completions
-        self._news.set()
-
-    def unstarted(self, attempts: Sequence[Attempt]) -> None:
-        self.released += attempts
-
-    def room_changed(self) -> None:
-        self.changes += 1
-
-    def failed(self, reason: str) -> None:
-        pytest.fail(reason)
-
-    async def until_completed(self, count: int) -> list[Completion]:
-        async with asyncio.timeout(DEADLINE_S):
-            while len(self.completions) < count:
-                self._news.clear()
-                await self._news.wait()
-        return self.completions
+from tests.execution.declared import BuildReport, a_catalog, an_invoker
+from tests.execution.heard import DEADLINE_S, Heard, attempts
 
 
 class Gate:
@@ -68,23 +37,21 @@ def on_a_loop(scenario: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
 
 
-async def started(handler: Any, *, concurrency: int = 2, **changes: Any) -> tuple[InlineBackend, Heard]:
-    catalog = a_catalog(handler, process=changes.pop("process", ()))
-    options = {"clock": SystemClock(), "record_usage": True, **changes}
-    backend = InlineBackend(catalog, concurrency=concurrency, **options)
+async def started(
+    handler: Any, *, concurrency: int = 2, clock: Clock | None = None, grace_s: float = 10.0
+) -> tuple[InlineBackend, Heard]:
+    clock = clock or SystemClock()
+    invoker = an_invoker(a_catalog(handler), clock=clock, record_usage=True, alone=False)
+    backend = InlineBackend(invoker, concurrency=concurrency, clock=clock, grace_s=grace_s)
     heard = Heard()
     await backend.start(heard)
     return backend, heard
 
 
-def attempts(*numbers: int) -> list[Attempt]:
-    return [an_attempt(number, payload=b'{"pages":%d}' % number) for number in numbers]
-
-
 def test_it_is_a_backend() -> None:
     def handler(job: BuildReport) -> None: ...
 
-    backend: Backend = InlineBackend(a_catalog(handler), concurrency=1, clock=SystemClock(), record_usage=False)
+    backend: Backend = InlineBackend(an_invoker(a_catalog(handler), alone=False), concurrency=1, clock=SystemClock())
     assert backend.name == "inline"
 
 
@@ -211,24 +178,55 @@ def test_a_run_is_stopped_at_its_time_limit_and_others_go_on() -> None:
     on_a_loop(scenario)
 
 
-def test_stop_waits_and_closes_process_scope_last() -> None:
-    class Connection:
-        is_open = True
+def test_what_ends_after_its_limit_is_timed_out_whatever_it_returned() -> None:
+    async def scenario() -> None:
+        clock = FakeClock()
 
+        def handler(job: BuildReport) -> str:
+            clock.advance_ms(job.pages)
+            return "done"
+
+        backend, heard = await started(handler, clock=clock, concurrency=3)
+        limited = JobPolicy(execution_timeout_ms=20)
+        backend.hand_over([an_attempt(n, policy=limited, payload=b'{"pages":%d}' % n) for n in (19, 21)])
+        within, over = [each.outcome for each in await heard.until_completed(2)]
+        assert (within.kind, within.result) == (OutcomeKind.SUCCEEDED, b'"done"')
+        assert (over.kind, over.code, over.result) == (OutcomeKind.TIMED_OUT, "execution_timed_out", None)
+        assert over.error is not None
+        assert over.error.message == "its handler returned after the time limit"
+        await backend.stop()
+
+    on_a_loop(scenario)
+
+
+def test_a_run_that_swallows_its_time_limit_is_given_up_and_still_reported() -> None:
     async def scenario() -> None:
         gate = Gate()
-        connections: list[Connection] = []
 
-        def connection() -> Iterator[Connection]:
-            connections.append(Connection())
-            yield connections[0]
-            connections[0].is_open = False
+        async def handler(job: BuildReport) -> str:
+            try:
+                await gate.handle(job)
+            except asyncio.CancelledError:
+                await gate.open.wait()
+            return "late"
 
-        async def handler(job: BuildReport, connection: Connection) -> bool:
-            await gate.handle(job)
-            return connection.is_open
+        backend, heard = await started(handler, concurrency=1, grace_s=0.02)
+        overdue = an_attempt(1, policy=JobPolicy(execution_timeout_ms=5))
+        backend.hand_over([overdue])
+        assert await heard.until_given_up(1) == [overdue]
+        assert (backend.room().free, backend.running(), heard.completions) == (0, 1, [])
+        gate.open.set()
+        (ended,) = await heard.until_completed(1)
+        assert (ended.attempt, ended.outcome.kind, ended.outcome.result) == (overdue, OutcomeKind.TIMED_OUT, None)
+        await backend.stop()
 
-        backend, heard = await started(handler, process=(connection,))
+    on_a_loop(scenario)
+
+
+def test_stop_waits_for_what_runs() -> None:
+    async def scenario() -> None:
+        gate = Gate()
+        backend, heard = await started(gate.handle)
         backend.hand_over(attempts(1))
         await gate.entered.wait()
         stopping = asyncio.create_task(backend.stop())
@@ -236,8 +234,7 @@ def test_stop_waits_and_closes_process_scope_last() -> None:
         assert not stopping.done()
         gate.open.set()
         await stopping
-        assert heard.completions[0].outcome.result == b"true"
-        assert not connections[0].is_open
+        assert heard.completions[0].outcome.result == b"1"
 
     on_a_loop(scenario)
 

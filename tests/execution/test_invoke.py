@@ -438,7 +438,7 @@ def test_a_handler_that_cancels_itself_was_not_interrupted(waits: bool) -> None:
 
 @pytest.mark.parametrize("stop", [SystemExit, KeyboardInterrupt])
 def test_a_task_that_ends_the_process_after_its_handler_does_not(stop: type[BaseException]) -> None:
-    left = []
+    left: list[asyncio.Task[None]] = []
 
     async def quitting() -> None:
         raise stop
@@ -452,6 +452,7 @@ def test_a_task_that_ends_the_process_after_its_handler_does_not(stop: type[Base
         assert [invoker.invoke_blocking(a_run(), PAYLOAD).result for _ in range(3)] == [b"3"] * 3
     finally:
         invoker.close()
+    assert all(isinstance(task.exception(), stop) for task in left)
 
 
 def test_the_same_source_runs_on_the_callers_loop() -> None:

@@ -33,13 +33,13 @@ class Mark(msgspec.Struct, frozen=True):
 class Field:
     """One store, one log, any number of supervisors, one after the other."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, store: str | None = None) -> None:
         self.log = folder / "marks.log"
         self.output = folder / "supervisor.log"
         self.log.touch()
         self.environment = {
             **os.environ,
-            "RUNWICK_STORE": f"sqlite:///{folder / 'fire.db'}",
+            "RUNWICK_STORE": store or f"sqlite:///{folder / 'fire.db'}",
             "FIRE_LOG": str(self.log),
             "FIRE_FIELD": str(folder),
             # Whoever sets a title writes over the environment, by which `processes` finds it, unless told not to.

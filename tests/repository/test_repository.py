@@ -57,6 +57,7 @@ def test_a_statement_numbers_all_of_its_parameters_or_none() -> None:
 
 def test_every_code_that_is_raised_is_in_the_table() -> None:
     names = "Error|Argument|Mismatch|NotInstalled|Unavailable|Unknown|NotFound|Rejected|Problem"
+    names += "|Closed|Expired|Broken|Exceeded"
     raised = re.compile(rf"(?:{names})\(\s*\"([a-z]+(?:_[a-z]+)+)\"")
     unknown = {
         f"{path.relative_to(ROOT)}: {code}"

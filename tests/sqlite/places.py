@@ -7,7 +7,9 @@ from typing import Any
 
 from runwick.config.options import SqliteOptions
 from runwick.contracts.stores import Act
+from runwick.stores.sqlite.clock import StoreClock
 from runwick.stores.sqlite.driver import Driver
+from runwick.stores.sqlite.gate import Gate
 from runwick.stores.sqlite.migrate import migrate
 from runwick.stores.steps import Step
 from tests.ambient import FakeClock, FakeIds
@@ -24,7 +26,8 @@ def migrated(folder: Path) -> Path:
 
 def a_driver(path: Path, *, busy_timeout_ms: int = 20_000, readers: int = 2) -> Driver:
     timeout = datetime.timedelta(milliseconds=busy_timeout_ms)
-    return Driver(path, SqliteOptions(writer_busy_timeout=timeout, reader_threads=readers))
+    options = SqliteOptions(writer_busy_timeout=timeout, reader_threads=readers)
+    return Driver(path, options, Gate(path, StoreClock(FakeClock())))
 
 
 def add(*names: str) -> Act[int]:

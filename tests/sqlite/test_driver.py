@@ -23,7 +23,7 @@ from runwick.runtime import crossings
 from runwick.stores.sqlite.driver import Driver
 from runwick.stores.steps import Step
 from tests.sqlite.places import a_driver, add, add_pages, migrated, names
-from tests.sqlite.processes import Child, Peer, open_files
+from tests.sqlite.processes import DEADLINE_S, Child, Peer, open_files
 
 
 @pytest.fixture
@@ -136,6 +136,58 @@ def test_a_caller_that_is_cancelled_in_the_queue_has_written_nothing(driver: Dri
     assert driver.run(names()) == {"first", "third"}
 
 
+def test_a_caller_that_is_cancelled_while_the_lock_is_waited_for_has_written_nothing(driver: Driver) -> None:
+    async def cancel_it(child: Child) -> None:
+        writing = asyncio.create_task(driver.run_async(add("withdrawn")))
+        await driver.run_async(names())
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError) as cancelled:
+            await writing
+        assert cancelled.value.__cause__ is None
+        child.say("let go")
+        await driver.run_async(add("next"))
+
+    with Child(holding_the_lock(driver.path)) as child:
+        child.hear()
+        asyncio.run(cancel_it(child))
+        child.hear()
+    assert driver.run(names()) == {"next"}
+
+
+@pytest.mark.parametrize("number", [1, 2], ids=["alone", "with others"])
+def test_a_caller_that_is_cancelled_once_it_has_begun_learns_that_it_may_be_applied(
+    driver: Driver, number: int
+) -> None:
+    inside, cancelled = threading.Event(), threading.Event()
+
+    def steps() -> Generator[Step, Any, None]:
+        yield Step("intern_application", ("begun",))
+        inside.set()
+        assert cancelled.wait(DEADLINE_S)
+
+    async def cancel_it(child: Child) -> None:
+        others = [asyncio.create_task(driver.run_async(add(f"other {place}"))) for place in range(number - 1)]
+        begun = asyncio.create_task(driver.run_async(Act("begun", steps)))
+        await driver.run_async(names())
+        child.say("let go")
+        assert await asyncio.to_thread(inside.wait, DEADLINE_S)
+        begun.cancel()
+        with pytest.raises(asyncio.CancelledError) as stopped:
+            await begun
+        cause = stopped.value.__cause__
+        assert isinstance(cause, OutcomeUnknown)
+        assert cause.code == "cancelled_after_send"
+        cancelled.set()
+        await asyncio.gather(*others)
+        await driver.run_async(add("last"))
+
+    with Child(holding_the_lock(driver.path)) as child:
+        child.hear()
+        asyncio.run(cancel_it(child))
+        child.hear()
+    assert driver.run(names()) >= {"begun", "last"}
+
+
 def test_an_error_after_the_commit_leaves_the_outcome_unknown(driver: Driver) -> None:
     def lose_the_answer() -> None:
         raise ConnectionError("gone")
@@ -184,7 +236,7 @@ def test_a_settlement_of_unstorable_content_is_rejected_whole(driver: Driver, ro
 def test_an_open_process_notices_that_the_store_was_migrated_on(driver: Driver) -> None:
     driver.run(add("old"))
     with sqlite3.connect(driver.path) as other:
-        other.execute("UPDATE runwick_migration SET number = number + 1")
+        other.execute("INSERT INTO runwick_migration SELECT max(number) + 1, 'later', '-', 0 FROM runwick_migration")
     other.close()
     acts: list[Act[Any]] = [add("new"), names()]
     for act in acts:

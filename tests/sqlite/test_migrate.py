@@ -1,16 +1,30 @@
 """Migrations: forward, once, by whoever comes first, and never half."""
 
+import os
+import shutil
+import signal
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from runwick.contracts.errors import MigrationError, StoreError
+from runwick.config.options import SqliteOptions
+from runwick.contracts.administration import Admission
+from runwick.contracts.errors import MigrationError, StoreError, StoreNotInstalled, StoreRevisionMismatch
 from runwick.contracts.identity import id_bytes
+from runwick.contracts.outcomes import Answer
+from runwick.contracts.states import JobState
+from runwick.contracts.stores import Act
+from runwick.runtime import crossings
 from runwick.stores.migrations import MigrationResult, migrations
+from runwick.stores.sqlite.administer import SqliteAdministration
 from runwick.stores.sqlite.migrate import migrate
 from runwick.stores.sqlite.revision import FOLDER, REVISION
+from runwick.stores.sqlite.store import SqliteStore
 from tests.ambient import FakeClock, FakeIds
+from tests.conformance.ground import Bench
+from tests.sqlite import revision_1
 from tests.sqlite.places import a_driver, add, names
 from tests.sqlite.processes import Child, Peer
 
@@ -212,12 +226,116 @@ def test_a_directory_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_migrator_that_was_killed_can_be_run_again(path: Path, folder: Path) -> None:
+def killed_at(path: Path, folder: Path, crossing: str) -> None:
+    """Run a migrator in a process of its own that is killed when it first comes to `crossing`."""
+
+    def migrate_in_vain(peer: Peer) -> None:
+        crossings.on(crossing, lambda: os.kill(os.getpid(), signal.SIGKILL))
+        run(path, folder)
+
+    child = Child(migrate_in_vain)
+    assert child.end() == -signal.SIGKILL
+    child.close()
+
+
+def revision(path: Path) -> object:
+    ((number,),) = execute(path, "SELECT max(number) FROM runwick_migration")
+    return number
+
+
+def test_a_migrator_that_was_killed_before_there_was_a_store_left_none(path: Path) -> None:
+    killed_at(path, FOLDER, "sqlite.migration_applied")
+    driver = a_driver(path)
+    with pytest.raises(StoreNotInstalled):
+        driver.check()
+    driver.close()
+    assert run(path).applied == tuple(migration.label for migration in migrations(FOLDER))
+    assert execute(path, "SELECT capabilities FROM runwick_store") == [('["rate_admission","scheduler"]',)]
+
+
+def test_a_migrator_that_was_killed_inside_a_step_left_the_revision_before_it(path: Path) -> None:
+    revision_1.install(path)
+    before = schema(path)
+    killed_at(path, FOLDER, "sqlite.migration_applied")
+    assert (revision(path), schema(path)) == (1, before)
+    assert run(path).applied == ("0002_administration",)
+
+
+def test_a_migrator_that_was_killed_between_two_steps_is_gone_on_with(path: Path, folder: Path) -> None:
+    run(path, folder)
+    execute(path, "INSERT INTO runwick_job (name) VALUES ('kept')")
     (folder / "0002_tenant.sql").write_text(SECOND)
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.close()
-    assert run(path, folder).applied == ("0001_jobs", "0002_tenant")
+    (folder / "0003_index.sql").write_text("CREATE INDEX runwick_job_tenant ON runwick_job (tenant);\n")
+    killed_at(path, folder, "sqlite.migration_committed")
+    assert revision(path) == 2
+    assert run(path, folder).applied == ("0003_index",)
+    assert execute(path, "SELECT name, tenant FROM runwick_job") == [("kept", None)]
+
+
+def test_migrators_at_once_bring_an_old_store_up_once(path: Path) -> None:
+    installed = revision_1.install(path)
+
+    def migrate_too(peer: Peer) -> None:
+        peer.say("ready")
+        peer.hear()
+        result = run(path)
+        peer.say([result.store_id, list(result.applied)])
+
+    with Child(migrate_too) as one, Child(migrate_too) as two:
+        for migrator in (one, two):
+            migrator.hear()
+        for migrator in (one, two):
+            migrator.say("go")
+        said = [migrator.hear() for migrator in (one, two)]
+    assert sorted(said) == [[installed.store_id, []], [installed.store_id, ["0002_administration"]]]
+
+
+def test_what_an_older_release_left_goes_on_under_this_one(path: Path) -> None:
+    installed = revision_1.install(path)
+    clock = FakeClock()
+    result = migrate(path, clock, FakeIds())
+    assert result == MigrationResult(installed.store_id, REVISION, ("0002_administration",))
+    store = SqliteStore(path, options=SqliteOptions(), clock=clock, ids=FakeIds(1_000))
+    bench = Bench("sqlite", store, clock, SqliteAdministration(path, clock, FakeIds()), lambda: store)
+    states = [bench.job(job_id).state for job_id in (revision_1.WAITING, revision_1.RUNNING, revision_1.FINISHED)]
+    assert states == [JobState.PENDING, JobState.RUNNING, JobState.SUCCEEDED]
+    assert bench.job(revision_1.FINISHED).result == b"7"
+    (status,) = bench.administration.status().applications
+    assert (status.name, status.admission, status.leases, status.workers) == ("shop", Admission.OPEN, 1, 1)
+    assert [attempt.job_id for attempt in bench.claim().attempts] == [revision_1.WAITING]
+    clock.advance_ms(revision_1.LEASE_MS - 1)
+    assert bench.retry(revision_1.running(), delay_ms=0) is Answer.DONE
+    (again,) = bench.claim().attempts
+    assert (again.job_id, again.number, again.execution) == (revision_1.RUNNING, 2, 2)
+    assert bench.succeed(again) is Answer.DONE
+    bench.dispatch()
+    assert execute(path, "SELECT max(position) FROM runwick_job") == [(9,)]
+    store.close()
+
+
+def test_a_process_of_the_release_before_is_refused_at_its_next_call(path: Path, tmp_path: Path) -> None:
+    run(path)
+    newer = tmp_path / "newer"
+    shutil.copytree(FOLDER, newer)
+    (newer / f"{REVISION + 1:04}_more.sql").write_text("CREATE TABLE runwick_more (id INTEGER PRIMARY KEY);\n")
+
+    def go_on(peer: Peer) -> None:
+        driver = a_driver(path)
+        driver.run(add("before"))
+        peer.say("working")
+        peer.hear()
+        acts: list[Act[Any]] = [add("after"), names()]
+        for act in acts:
+            with pytest.raises(StoreRevisionMismatch, match="the store is newer") as refused:
+                driver.run(act)
+            peer.say(refused.value.code)
+
+    with Child(go_on) as old:
+        assert old.hear() == "working"
+        assert run(path, newer).revision == REVISION + 1
+        old.say("go on")
+        assert [old.hear(), old.hear()] == ["store_revision_mismatch"] * 2
+    assert execute(path, "SELECT name FROM runwick_application") == [("before",)]
 
 
 @pytest.mark.parametrize("name", ["0003_gap.sql", "2_short.sql", "0002-dash.sql"])

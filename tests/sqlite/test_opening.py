@@ -83,10 +83,16 @@ def test_a_file_that_is_not_in_wal_mode(tmp_path: Path) -> None:
     assert "journal mode delete, expected wal" in refused.message
 
 
-@pytest.mark.parametrize(("change", "said"), [(+1, "the store is newer"), (-1, "the store is older")])
-def test_a_store_of_another_revision(tmp_path: Path, change: int, said: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("UPDATE runwick_migration SET number = number + 1 WHERE number = 2", "the store is newer"),
+        ("DELETE FROM runwick_migration WHERE number = 2", "the store is older"),
+    ],
+)
+def test_a_store_of_another_revision(tmp_path: Path, change: str, said: str) -> None:
     path = migrated(tmp_path)
-    execute(path, f"UPDATE runwick_migration SET number = number + {change}")
+    execute(path, change)
     refused = refusal_of(path, StoreRevisionMismatch)
     assert refused.code == "store_revision_mismatch"
     assert said in refused.message

@@ -47,6 +47,9 @@ class Crew:
     def unstarted(self, attempts: Sequence[Attempt]) -> None:
         self.given_back += [attempt.job for attempt in attempts]
 
+    def gave_up(self, attempts: Sequence[Attempt]) -> None:
+        raise AssertionError("executors can be stopped")
+
     def room_changed(self) -> None: ...
 
     def failed(self, reason: str) -> None:

@@ -1,6 +1,7 @@
 """Both ends of the hand-off in one process: what is put is taken once, what is wrong is refused."""
 
 import os
+import select
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -141,6 +142,23 @@ def test_a_result_that_finds_no_room_waits_until_the_parent_has_read(ends: Ends)
     ends.executor.finish(large)
     assert len(read) == 3
     assert [outcome.result for outcome in ends.collected()] == [bytes(RESULT_MAX_BYTES)]
+
+
+@pytest.mark.parametrize("size_bytes", [0, 100, 1_000, 33_000, 500_000, RESULT_MAX_BYTES])
+def test_an_executor_whose_parent_keeps_up_never_waits_for_room(ends: Ends, size_bytes: int) -> None:
+    small = encode_outcome(Outcome(OutcomeKind.SUCCEEDED, result=bytes(10)))
+    result = encode_outcome(Outcome(OutcomeKind.SUCCEEDED, result=bytes(size_bytes)))
+    room = ends.executor._room.descriptor
+
+    def look() -> None:
+        assert select.select([room], [], [], 0)[0], "it would wait, although everything was read"
+
+    ends.executor._room_poll = ReadsMeanwhile(look)  # type: ignore[assignment]
+    for outcome in (small, result) * (1_500 if size_bytes < 100_000 else 20):
+        ends.put(b"")
+        ends.take()
+        ends.executor.finish(outcome)
+        assert len(ends.collected()) == 1
 
 
 def test_what_an_executor_had_taken_is_told_by_the_counts_that_are_left(ends: Ends) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 
 from runwick.contracts.outcomes import OutcomeKind
+from runwick.runtime import place
 from tests.supervisor.applications.deeds import Echo, EchoAll, Facts, Fork, Hold, Nothing, Recurse, Refuse
 from tests.supervisor.crew import Crew, crew, until
 
@@ -103,6 +104,8 @@ def test_each_executor_is_a_child_of_the_supervisor_in_a_session_of_its_own() ->
             for facts in outcomes:
                 assert facts["parent"] == os.getpid()  # type: ignore[index]
                 assert facts["session"] == facts["pid"]  # type: ignore[index]
+                assert facts["in_executor"]  # type: ignore[index]
+            assert not place.in_executor()
             assert len({facts["chance"] for facts in outcomes}) == 2  # type: ignore[index]
 
     asyncio.run(scene())

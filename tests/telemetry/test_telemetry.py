@@ -37,6 +37,13 @@ def test_log_records_carry_stable_event_ids_and_no_error_text(caplog: pytest.Log
     bus.publish(events.LeaseLost(attempt, "the store gave it away"))
     bus.publish(events.SettlementDelayed(1, 2, "busy", 2.0))
     bus.publish(events.SettlementDelayed(1, 4, "busy", 8.0))
+    bus.publish(events.LoopFailed("recovery", "KeyError: 3"))
+    bus.publish(events.StoreCallFailed("claim", "store_unavailable", "StoreUnavailable: away"))
+    bus.publish(events.StoreCallFailed("claim", "store_revision_mismatch", "StoreRevisionMismatch: newer"))
+    bus.publish(events.StoreCallAnswered("claim", 1.5))
+    bus.publish(events.ClaimsRefused("the application is being drained"))
+    bus.publish(events.ClaimsAdmitted(2.5))
+    bus.publish(events.HistoryBroken("this is another store", 3))
     bus.publish(events.WorkerStopped(0))
     ids = [(vars(record)["event_id"], record.levelname) for record in caplog.records]
     assert ids == [
@@ -45,5 +52,12 @@ def test_log_records_carry_stable_event_ids_and_no_error_text(caplog: pytest.Log
         (1003, "ERROR"),
         (1004, "WARNING"),
         (1004, "ERROR"),
+        (1007, "WARNING"),
+        (1701, "ERROR"),
+        (1703, "ERROR"),
+        (1702, "INFO"),
+        (1012, "WARNING"),
+        (1013, "INFO"),
+        (1014, "CRITICAL"),
         (1001, "INFO"),
     ]

@@ -46,6 +46,17 @@ def test_what_is_due_runs_until_nothing_is() -> None:
         assert rw.get(receipt).result(str) == "Hello, chain!"
 
 
+def test_all_declared_pools_serve_their_queues() -> None:
+    rw, _ = application()
+    rw.queue("letters")
+    rw.pool("main", queues=("default",), concurrency=1)
+    rw.pool("letters", queues=("letters",), concurrency=1)
+    with running(rw) as run:
+        receipts = [rw.dispatch(Greet("here")), rw.dispatch(Greet("there"), queue="letters")]
+        assert run.until_idle().succeeded == 2
+        assert [rw.get(receipt).state for receipt in receipts] == ["succeeded", "succeeded"]
+
+
 def test_a_retry_comes_due_when_the_test_moves_the_time() -> None:
     rw, seen = application()
     with running(rw) as run:

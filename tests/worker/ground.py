@@ -1,95 +1,105 @@
 """A worker's parts on a store in memory: the test turns each loop by hand and moves the time."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+import datetime
+from collections.abc import Sequence
+from typing import Any
 
 from runwick.config.options import WorkerOptions
 from runwick.contracts.attempts import Kind, Lane, WorkerPresence
 from runwick.contracts.dispatching import Command, Receipt
-from runwick.contracts.errors import SettlementRejected
-from runwick.contracts.outcomes import Answer, Settlement
+from runwick.contracts.errors import StoreHistoryBroken
+from runwick.contracts.identity import job_of_operation
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import Priority
-from runwick.contracts.stores import Act, JobRecord
-from runwick.stores.memory.store import MemoryStore
+from runwick.contracts.stores import JobRecord
 from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
-from runwick.worker.claimer import Claimer, Intake
-from runwick.worker.finalizer import Finalizer
-from runwick.worker.heartbeat import Heartbeat, Watchdog
-from runwick.worker.recovery import Recovery
-from runwick.worker.registry import Registry
+from runwick.worker.parts import Parts
+from runwick.worker.pools import ServedPool
 from runwick.worker.tally import Tally
 from runwick.worker.timings import timings_of
 from tests.ambient import FakeClock, FakeDice, FakeIds
 from tests.worker.backend import HandBackend
-
-T = TypeVar("T")
+from tests.worker.store import FaultyStore
 
 APPLICATION = "reports"
 KIND = Kind("reports.build", 1)
 LANE = Lane("reports", Priority.MEDIUM)
+OTHER_LANE = Lane("mails", Priority.MEDIUM)
+
+IMPATIENT = WorkerOptions(control_request_timeout=datetime.timedelta(milliseconds=20))
+"""For calls that hang: real time passes until they are given up."""
+
+HEARD = (
+    events.LeaseLost,
+    events.SettlementDelayed,
+    events.SettlementRefused,
+    events.Recovered,
+    events.Released,
+    events.StoreCallFailed,
+    events.StoreCallAnswered,
+    events.ClaimsRefused,
+    events.ClaimsAdmitted,
+    events.HistoryBroken,
+    events.LoopFailed,
+)
 
 
-class FaultyStore(MemoryStore):
-    """A store in memory whose next acts fail as told: one error for each call, by the act's name."""
+def hear(bus: Bus) -> list[Any]:
+    """Everything that a bus will say of trouble."""
+    said: list[Any] = []
+    for event in HEARD:
+        bus.listen(event, said.append)
+    return said
 
-    def __init__(self, clock: FakeClock, ids: FakeIds) -> None:
-        super().__init__(clock=clock, ids=ids)
-        self.faults: dict[str, list[Exception]] = {}
-        self.faults_after: dict[str, list[Exception]] = {}
-        """Raised after the act was applied: its answer is lost."""
-        self.meanwhile: dict[str, Callable[[], None]] = {}
-        """Called between an act's application and its answer."""
-        self.holds_up: dict[str, Callable[[], Awaitable[None]]] = {}
-        """Awaited between an act's application and its answer."""
-        self.refuses: Callable[[Settlement], bool] = lambda settlement: False
-        """Whether the content of this settlement cannot be stored."""
-        self.calls: list[str] = []
 
-    def settle(self, settlements: Sequence[Settlement]) -> Act[list[Answer]]:
-        if any(map(self.refuses, settlements)):
-            raise SettlementRejected("settlement_rejected", "one of these cannot be stored")
-        return super().settle(settlements)
-
-    async def run_async(self, act: Act[T]) -> T:
-        self.calls.append(act.name)
-        if waiting := self.faults.get(act.name):
-            raise waiting.pop(0)
-        answer = await super().run_async(act)
-        if happens := self.meanwhile.get(act.name):
-            happens()
-        if waits := self.holds_up.get(act.name):
-            await waits()
-        if waiting := self.faults_after.get(act.name):
-            raise waiting.pop(0)
-        return answer
+def dispatch(
+    store: FaultyStore,
+    clock: FakeClock,
+    ids: FakeIds,
+    count: int = 1,
+    *,
+    lane: Lane = LANE,
+    payload: bytes = b"{}",
+    **policy: Any,
+) -> list[Receipt]:
+    """Store so many jobs."""
+    operations = [ids.ordered() for _ in range(2 * count)][::2]  # of neighbours the jobs would change places
+    commands = [
+        Command(
+            operation_id=operation,
+            job_id=job_of_operation(operation),
+            deadline_ms=clock.now_ms() + 300_000,
+            application=APPLICATION,
+            kind=KIND,
+            lane=lane,
+            policy=JobPolicy(**policy),
+            payload=payload,
+        )
+        for operation in operations
+    ]
+    return store.run(store.dispatch(commands))
 
 
 class Ground:
     """All parts of one worker, and everything its bus said."""
 
-    def __init__(self, *, free: int = 2, ahead: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        free: int = 2,
+        ahead: int = 0,
+        lanes: Sequence[Sequence[Lane]] = ((LANE,),),
+        options: WorkerOptions | None = None,
+    ) -> None:
         self.clock, self.dice, self.ids = FakeClock(), FakeDice(), FakeIds()
         self.store = FaultyStore(self.clock, self.ids)
-        self.backend = HandBackend(free, ahead)
+        self.backends = [HandBackend(free, ahead) for _ in lanes]
+        self.backend = self.backends[0]
         self.bus = Bus()
-        self.said: list[Any] = []
-        for event in (events.LeaseLost, events.SettlementDelayed, events.SettlementRefused, events.Recovered):
-            self.bus.listen(event, self.said.append)
+        self.said = hear(self.bus)
         self.tally = Tally(self.bus)
-        self.registry = Registry()
-        self.timings = timings_of(WorkerOptions())
-        self.finalizer = Finalizer(
-            self.store,
-            self.backend,
-            self.registry,
-            self.timings,
-            clock=self.clock,
-            dice=self.dice,
-            bus=self.bus,
-            writes=lambda: self.claimer.join(),
-        )
+        self.timings = timings_of(options or WorkerOptions())
         self.presence = WorkerPresence(
             worker=self.ids.ordered(),
             application=APPLICATION,
@@ -98,51 +108,34 @@ class Ground:
             queues=["reports"],
             executors=free,
         )
-        self.claimer = Claimer(
+        pools = [
+            ServedPool(f"pool-{number}", backend, tuple(served), max(1, free))
+            for number, (backend, served) in enumerate(zip(self.backends, lanes, strict=True), 1)
+        ]
+        self.parts = Parts(
             self.store,
-            self.backend,
-            self.registry,
-            Intake(APPLICATION, self.presence.worker, [LANE], frozenset({KIND})),
+            pools,
+            self.presence,
+            frozenset({KIND}),
             self.timings,
             clock=self.clock,
             dice=self.dice,
             ids=self.ids,
             bus=self.bus,
-            release=self.finalizer.release,
-            found_nothing=lambda: None,
-            claims=self.finalizer.join,
+            changed=lambda: None,
+            fail=_fail,
+            cut=self._cut,
         )
-        self.recovery = Recovery(self.store, APPLICATION, dice=self.dice, bus=self.bus)
-        self.heartbeat = Heartbeat(
-            self.store,
-            self.registry,
-            self.presence,
-            self.timings,
-            clock=self.clock,
-            dice=self.dice,
-            bus=self.bus,
-            recovery_due=self.recovery.due,
-            stop_runs=self.backend.stop_runs,
-        )
-        self.watchdog = Watchdog(self.registry, self.timings, clock=self.clock, lose=self.heartbeat.lose)
-        self.backend.sink = Sinks(self)
-        self.backend.started = True
+        self.claimer = self.parts.claimers[0]
+        self.registry = self.parts.registry
+        self.finalizer, self.releaser = self.parts.finalizer, self.parts.releaser
+        self.heartbeat, self.watchdog, self.recovery = self.parts.heartbeat, self.parts.watchdog, self.parts.recovery
+        self.cuts: list[StoreHistoryBroken] = []
+        for backend, sink in zip(self.backends, self.parts.sinks, strict=True):
+            backend.sink, backend.started = sink, True
 
-    def dispatch(self, count: int = 1, *, payload: bytes = b"{}", **policy: Any) -> list[Receipt]:
-        commands = [
-            Command(
-                operation_id=self.ids.ordered(),
-                job_id=self.ids.ordered(),
-                deadline_ms=self.clock.now_ms() + 300_000,
-                application=APPLICATION,
-                kind=KIND,
-                lane=LANE,
-                policy=JobPolicy(**policy),
-                payload=payload,
-            )
-            for _ in range(count)
-        ]
-        return self.store.run(self.store.dispatch(commands))
+    def dispatch(self, count: int = 1, **options: Any) -> list[Receipt]:
+        return dispatch(self.store, self.clock, self.ids, count, **options)
 
     def job(self, receipt: Receipt) -> JobRecord:
         record = self.store.run(self.store.job(APPLICATION, receipt.job))
@@ -152,20 +145,13 @@ class Ground:
     def states(self, receipts: list[Receipt]) -> list[str]:
         return [self.job(receipt).state.value for receipt in receipts]
 
+    def heard(self, kind: type[Any]) -> list[Any]:
+        """What the bus said of this kind."""
+        return [event for event in self.said if isinstance(event, kind)]
 
-class Sinks:
-    """What the engine does with a backend's reports."""
+    def _cut(self, error: StoreHistoryBroken) -> None:
+        self.cuts.append(error)
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
 
-    def completed(self, completions: Any) -> None:
-        self._ground.finalizer.complete(completions)
-
-    def unstarted(self, attempts: Any) -> None:
-        self._ground.finalizer.release(attempts)
-
-    def room_changed(self) -> None: ...
-
-    def failed(self, reason: str) -> None:
-        raise AssertionError(reason)
+def _fail(reason: str) -> None:
+    raise AssertionError(reason)

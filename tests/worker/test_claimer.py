@@ -1,10 +1,13 @@
 import asyncio
+import contextlib
 
 import pytest
 
 from runwick.contracts.attempts import PAYLOAD_INLINE_MAX_BYTES
-from runwick.contracts.errors import OutcomeUnknown, StoreUnavailable
-from tests.worker.ground import Ground
+from runwick.contracts.errors import AdmissionClosed, OutcomeUnknown, RunwickError, StoreUnavailable
+from runwick.telemetry import events
+from tests.worker.ground import IMPATIENT, Ground
+from tests.worker.store import never
 
 
 def test_it_claims_as_much_as_there_is_room_for() -> None:
@@ -84,23 +87,195 @@ def test_a_large_payload_is_begun_when_it_is_handed_over() -> None:
     assert (ground.job(receipt).state, ground.job(receipt).executions) == ("running", 1)
 
 
+LOST = OutcomeUnknown("outcome_unknown", "the answer was lost")
+AWAY = StoreUnavailable("store_unavailable", "away")
+DRAINED = AdmissionClosed("admission_closed", "the application is being drained")
+
+
+def failed_round(ground: Ground) -> float:
+    """Let a round fail; answers the pause that follows it."""
+    with pytest.raises(RunwickError):
+        asyncio.run(ground.claimer.run_once())
+    return ground.claimer.pause_after_failure_s
+
+
 def test_a_lost_answer_is_asked_for_again_with_the_same_token() -> None:
     ground = Ground(free=2)
     receipts = ground.dispatch(2)
-    ground.store.faults_after["claim"] = [OutcomeUnknown("outcome_unknown", "the answer was lost")]
+    ground.store.faults_after["claim"] = [LOST]
+    assert failed_round(ground) == pytest.approx(0.1)
+    assert ground.claimer.is_claiming, "nobody holds yet what it took"
     asyncio.run(ground.claimer.run_once())
     assert ground.store.calls == ["claim", "claim"]
     assert ground.states(receipts) == ["running", "running"]
     assert [attempt.number for attempt in ground.backend.held] == [1, 1]
 
 
+def test_an_answer_that_never_comes_is_a_lost_one() -> None:
+    ground = Ground(free=1, options=IMPATIENT)
+    (receipt,) = ground.dispatch(1)
+    ground.store.holds_up["claim"] = never
+    failed_round(ground)
+    del ground.store.holds_up["claim"]
+    asyncio.run(ground.claimer.run_once())
+    assert [attempt.job_id for attempt in ground.backend.held] == [receipt.job]
+    assert ground.job(receipt).executions == 1
+
+
+def test_a_lost_claim_survives_an_outage_and_costs_no_execution() -> None:
+    ground = Ground(free=2)
+    receipts = ground.dispatch(2)
+    ground.store.faults_after["claim"] = [LOST]
+    pauses = [failed_round(ground)]
+    ground.store.fails["claim"] = AWAY
+    for _ in range(5):
+        ground.clock.advance_ms(5_000)
+        pauses.append(failed_round(ground))
+    assert pauses == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.0, 1.0])
+    ground.store.fails.clear()
+    asyncio.run(ground.claimer.run_once())
+    assert ground.backend.held == [], "it took longer than the budget: too much of the lease is gone"
+    asyncio.run(ground.releaser.run_once())
+    assert [ground.job(receipt).executions for receipt in receipts] == [0, 0]
+    asyncio.run(ground.claimer.run_once())
+    assert len(ground.backend.held) == 2
+
+
+def test_a_lost_claim_is_forgotten_when_its_lease_has_run_out() -> None:
+    ground = Ground(free=1)
+    (receipt,) = ground.dispatch(1)
+    ground.store.faults_after["claim"] = [LOST]
+    failed_round(ground)
+    ground.store.fails["claim"] = AWAY
+    ground.clock.advance_ms(61_000)
+    assert failed_round(ground) == pytest.approx(1.0)
+    assert not ground.claimer.is_claiming
+    ground.store.fails.clear()
+    ground.recovery.due()
+    asyncio.run(ground.recovery.run_once())
+    asyncio.run(ground.claimer.run_once())
+    assert [attempt.job_id for attempt in ground.backend.held] == [receipt.job]
+    assert [attempt.outcome for attempt in ground.job(receipt).attempts] == ["abandoned"]
+
+
+def test_a_late_answer_has_its_leases_renewed_at_once() -> None:
+    ground = Ground(free=1)
+    ground.dispatch(1)
+    asyncio.run(ground.heartbeat.run_once())
+    ground.store.meanwhile["claim"] = lambda: ground.clock.advance_ms(6_000)
+    asyncio.run(ground.claimer.run_once())
+    asyncio.run(ground.heartbeat.run_once())
+    ground.clock.advance_ms(46_000)
+    asyncio.run(ground.watchdog.run_once())
+    assert ground.store.calls == ["renew", "claim", "renew"]
+    assert ground.said == []
+
+
+def test_a_claim_that_is_not_admitted_is_told_once_and_then_polled_quietly() -> None:
+    ground = Ground(free=1)
+    (receipt,) = ground.dispatch(1)
+    ground.store.fails["claim"] = DRAINED
+    assert asyncio.run(ground.claimer.run_once()) == pytest.approx(1.0)
+    ground.clock.advance_ms(400)
+    assert asyncio.run(ground.claimer.run_once()) == pytest.approx(0.6), "no wake-up shortens the poll"
+    for _ in range(3):
+        ground.clock.advance_ms(1_000)
+        asyncio.run(ground.claimer.run_once())
+    assert ground.store.calls == ["claim"] * 4
+    assert ground.said == [events.ClaimsRefused("the application is being drained")]
+    ground.store.fails.clear()
+    ground.clock.advance_ms(1_000)
+    asyncio.run(ground.claimer.run_once())
+    assert [attempt.job_id for attempt in ground.backend.held] == [receipt.job]
+    assert [type(event) for event in ground.said] == [events.ClaimsRefused, events.ClaimsAdmitted]
+    assert ground.said[1].seconds == pytest.approx(4.4)
+
+
+def test_an_outage_while_claims_are_not_admitted_is_told_beside_it() -> None:
+    ground = Ground(free=1)
+    ground.store.faults["claim"] = [DRAINED, AWAY, DRAINED]
+    for _ in range(4):
+        with contextlib.suppress(StoreUnavailable):
+            asyncio.run(ground.claimer.run_once())
+        ground.clock.advance_ms(1_000)
+    assert [type(event) for event in ground.said] == [
+        events.ClaimsRefused,
+        events.StoreCallFailed,
+        events.StoreCallAnswered,
+        events.ClaimsAdmitted,
+    ]
+
+
+def test_what_could_not_begin_goes_back_and_nothing_of_its_claim_stays_behind() -> None:
+    ground = Ground(free=3)
+    payload = b'{"text":"' + b"x" * PAYLOAD_INLINE_MAX_BYTES + b'"}'
+    receipts = ground.dispatch(3, payload=payload)
+    ground.store.faults["begin"] = [DRAINED]
+    asyncio.run(ground.claimer.run_once())
+    ground.store.fails["claim"] = DRAINED
+    ground.clock.advance_ms(1_000)
+    asyncio.run(ground.claimer.run_once())
+    assert ground.said == [events.ClaimsRefused("the application is being drained")]
+    asyncio.run(ground.releaser.run_once())
+    assert ground.states(receipts) == ["pending"] * 3
+    assert (ground.backend.held, len(ground.registry)) == ([], 0)
+    assert ground.heard(events.LeaseLost) == []
+
+
+def test_a_begin_without_an_answer_is_sent_again() -> None:
+    ground = Ground(free=1)
+    payload = b'{"text":"' + b"x" * PAYLOAD_INLINE_MAX_BYTES + b'"}'
+    (receipt,) = ground.dispatch(1, payload=payload)
+    ground.store.faults_after["begin"] = [LOST]
+    ground.store.faults["begin"] = [AWAY]
+    asyncio.run(ground.claimer.run_once())
+    assert ground.store.calls == ["claim", "begin", "begin", "begin"]
+    assert ground.backend.held[0].payload == payload
+    assert ground.job(receipt).executions == 1
+
+
+def test_an_attempt_whose_lease_was_lost_while_its_payload_was_read_is_not_run() -> None:
+    ground = Ground(free=1)
+    ground.dispatch(1, payload=b'{"text":"' + b"x" * PAYLOAD_INLINE_MAX_BYTES + b'"}')
+
+    def watch() -> None:
+        ground.clock.advance_ms(50_000)
+        ground.watchdog._lose(ground.registry.past_deadline(ground.clock.steady_s()), "no renewal was confirmed")
+
+    ground.store.meanwhile["begin"] = watch
+    asyncio.run(ground.claimer.run_once())
+    assert ground.backend.held == []
+    assert len(ground.registry) == 0, "its ticket is free"
+    assert [type(event) for event in ground.said] == [events.LeaseLost]
+
+
+def test_without_tickets_nothing_is_claimed_until_settlements_have_returned_some() -> None:
+    ground = Ground(free=1, ahead=1_000)
+    ground.dispatch(700, max_executions=3)
+
+    async def scenario() -> None:
+        while await ground.claimer.run_once() is not None:
+            pass
+        assert len(ground.registry) == len(ground.backend.held) == 513, "one that runs, and 512 beyond it"
+        for attempt in ground.backend.held[:100]:
+            ground.backend.end(attempt)
+        ground.claimer.wake._rung = False
+        assert await ground.claimer.run_once() is None, "they are not settled yet"
+        ground.claimer.wake._rung = False
+        await ground.finalizer.run_once()
+        assert ground.claimer.wake._rung, "who lacks tickets is told"
+        await ground.claimer.run_once()
+        assert len(ground.registry) == 513
+
+    asyncio.run(scenario())
+
+
 def test_a_claim_that_was_refused_raises_and_holds_nothing() -> None:
     ground = Ground()
     ground.dispatch(1)
-    ground.store.faults["claim"] = [StoreUnavailable("store_unavailable", "busy")]
-    with pytest.raises(StoreUnavailable):
-        asyncio.run(ground.claimer.run_once())
-    assert len(ground.registry) == 0
+    ground.store.faults["claim"] = [AWAY]
+    assert failed_round(ground) == pytest.approx(1.0)
+    assert (len(ground.registry), ground.claimer.is_claiming) == (0, False)
 
 
 def test_what_arrives_after_the_stop_goes_straight_back() -> None:
@@ -110,7 +285,7 @@ def test_what_arrives_after_the_stop_goes_straight_back() -> None:
     async def scenario() -> None:
         ground.store.meanwhile["claim"] = ground.claimer.stop
         await ground.claimer.run_once()
-        await ground.finalizer.run_once()
+        await ground.releaser.run_once()
 
     asyncio.run(scenario())
     assert ground.backend.held == []
@@ -125,7 +300,7 @@ def test_too_little_of_a_lease_starts_no_handler() -> None:
 
     async def scenario() -> None:
         await ground.claimer.run_once()
-        await ground.finalizer.run_once()
+        await ground.releaser.run_once()
 
     asyncio.run(scenario())
     assert ground.backend.held == []

@@ -1,10 +1,13 @@
 import asyncio
 
+import pytest
+
 from runwick.contracts.dispatching import Receipt
-from runwick.contracts.errors import OutcomeUnknown, StoreUnavailable
+from runwick.contracts.errors import AdmissionClosed, OutcomeUnknown, StoreUnavailable
 from runwick.contracts.outcomes import Outcome, OutcomeKind
 from runwick.telemetry import events
-from tests.worker.ground import Ground
+from tests.worker.ground import IMPATIENT, Ground
+from tests.worker.store import EVERY, never
 
 FAILED = Outcome(OutcomeKind.FAILED, "handler_failed")
 
@@ -70,7 +73,7 @@ def test_a_write_that_fails_is_repeated_with_its_decision_until_it_lands() -> No
     record = ground.job(receipt)
     assert record.state == "retrying"
     assert record.due_at_ms == ground.clock.now_ms() + 3_750, "the delay drawn when the outcome came, not a new one"
-    delayed = [event for event in ground.said if isinstance(event, events.SettlementDelayed)]
+    delayed = ground.heard(events.SettlementDelayed)
     assert [event.tries for event in delayed] == [1, 2, 3, 4]
     assert [event.overdue for event in delayed] == [False, True, True, True]
 
@@ -149,26 +152,92 @@ def test_nothing_is_written_for_a_lease_that_was_lost_here() -> None:
     assert ground.job(receipt).state == "running"
 
 
-def test_releases_take_the_charge_back() -> None:
-    ground = Ground(free=2)
-    receipts = running(ground, 2)
-    ground.finalizer.release(ground.backend.take_back())
+def test_a_locked_row_waits_apart_with_a_growing_pause_and_the_others_go_on() -> None:
+    ground = Ground(free=3)
+    receipts = running(ground, 3)
+    locked, second, third = ground.backend.held
+    ground.store.locked.add(locked.job)
+    ground.backend.end(locked)
+    ground.backend.end(second)
+    pauses = [asyncio.run(ground.finalizer.run_once())]
+    assert ground.states(receipts) == ["running", "succeeded", "running"]
+    assert asyncio.run(ground.finalizer.run_once()) == pauses[0], "nothing shortens the pause"
+    ground.backend.end(third)
     asyncio.run(ground.finalizer.run_once())
-    for receipt in receipts:
-        record = ground.job(receipt)
-        assert (record.state, record.executions, record.attempts) == ("pending", 0, [])
-    assert len(ground.registry) == 0
-    assert ground.tally.released == 2
+    assert ground.states(receipts) == ["running", "succeeded", "succeeded"]
+    for _ in range(6):
+        ground.clock.advance_ms(1_000)
+        pauses.append(asyncio.run(ground.finalizer.run_once()))
+    assert pauses == pytest.approx([0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0])
+    assert len(ground.registry) == 1, "its ticket is held"
+    ground.store.locked.clear()
+    ground.clock.advance_ms(1_000)
+    assert asyncio.run(ground.finalizer.run_once()) is None
+    assert ground.states(receipts) == ["succeeded"] * 3
+    assert ground.said == []
 
 
-def test_a_release_after_the_lease_had_gone_is_no_release() -> None:
+def test_a_store_that_hangs_is_an_unknown_outcome_and_the_same_end_is_written_once() -> None:
+    ground = Ground(free=1, options=IMPATIENT)
+    (receipt,) = running(ground, 1)
+    ground.store.holds_up["settle"] = never
+    ground.backend.end(ground.backend.held[0], FAILED)
+    asyncio.run(ground.finalizer.run_once())
+    del ground.store.holds_up["settle"]
+    ground.clock.advance_ms(2_000)
+    asyncio.run(ground.finalizer.run_once())
+    assert ground.store.calls == ["claim", "settle", "settle"]
+    assert (ground.tally.retried, ground.tally.lost, len(ground.registry)) == (1, 0, 0)
+    assert len(ground.job(receipt).attempts) == 1
+
+
+def test_when_other_calls_are_answered_again_the_longest_pause_is_a_second() -> None:
+    ground = Ground(free=2)
+    (receipt,) = running(ground, 1)
+    away = StoreUnavailable("store_unavailable", "away")
+    ground.store.fails[EVERY] = away
+    ground.backend.end(ground.backend.held[0])
+    for _ in range(6):
+        asyncio.run(ground.finalizer.run_once())
+        ground.clock.advance_ms(60_000)
+    asyncio.run(ground.finalizer.run_once())
+    with pytest.raises(StoreUnavailable):
+        asyncio.run(ground.heartbeat.run_once())
+    del ground.store.fails[EVERY]
+    ground.clock.advance_ms(1_000)
+    pause_s = asyncio.run(ground.finalizer.run_once())
+    assert pause_s is not None
+    assert pause_s > 20, "it does not know yet that the store is back"
+    asyncio.run(ground.heartbeat.run_once())
+    asyncio.run(ground.finalizer.run_once())
+    assert ground.job(receipt).state == "succeeded"
+
+
+def test_a_store_that_refuses_settlements_alone_is_not_asked_more_often() -> None:
+    ground = Ground(free=2)
+    running(ground, 1)
+    ground.store.fails["settle"] = StoreUnavailable("store_unavailable", "not this")
+    ground.backend.end(ground.backend.held[0])
+    for _ in range(6):
+        asyncio.run(ground.finalizer.run_once())
+        ground.clock.advance_ms(60_000)
+    asyncio.run(ground.finalizer.run_once())
+    asyncio.run(ground.heartbeat.run_once())
+    ground.clock.advance_ms(1_000)
+    pause_s = asyncio.run(ground.finalizer.run_once())
+    assert pause_s is not None
+    assert pause_s > 20
+
+
+def test_settlements_refused_in_maintenance_go_on_as_failed_writes() -> None:
     ground = Ground(free=1)
     (receipt,) = running(ground, 1)
-    ground.clock.advance_ms(61_000)
-    ground.recovery.due()
-    asyncio.run(ground.recovery.run_once())
-    ground.finalizer.release(ground.backend.take_back())
+    ground.store.fails["settle"] = AdmissionClosed("admission_closed", "under maintenance")
+    ground.backend.end(ground.backend.held[0])
     asyncio.run(ground.finalizer.run_once())
-    assert ground.job(receipt).state == "retrying"
-    assert len(ground.registry) == 0
-    assert (ground.tally.released, ground.tally.lost) == (0, 1)
+    ground.clock.advance_ms(70_000)
+    asyncio.run(ground.watchdog.run_once())
+    assert ground.heard(events.LeaseLost) == [], "a write finds out by itself whether it is still allowed"
+    ground.store.fails.clear()
+    asyncio.run(ground.finalizer.run_once())
+    assert ground.job(receipt).state == "succeeded"

@@ -1,10 +1,12 @@
 import asyncio
-from typing import TypeVar
 
+import pytest
+
+from runwick.contracts.errors import AdmissionClosed, OutcomeUnknown
+from runwick.contracts.outcomes import Outcome, OutcomeKind
 from runwick.telemetry import events
-from tests.worker.ground import Ground
-
-T = TypeVar("T")
+from tests.worker.ground import IMPATIENT, Ground
+from tests.worker.store import EVERY, never
 
 
 def test_a_renewal_keeps_the_lease_and_re_arms_the_deadline() -> None:
@@ -59,6 +61,34 @@ def test_of_several_workers_one_is_let_through_to_recover() -> None:
     assert due == ["first"]
 
 
+def test_a_job_that_was_claimed_again_while_a_renewal_was_under_way_keeps_its_new_lease() -> None:
+    ground = Ground(free=1)
+    ground.dispatch(1, max_executions=5)
+    asyncio.run(ground.claimer.run_once())
+    (first,) = ground.backend.held
+
+    async def scenario() -> None:
+        reached, answered = asyncio.Event(), asyncio.Event()
+
+        async def slow() -> None:
+            reached.set()
+            await answered.wait()
+
+        # The renewal reaches the store after the settlement, so that it finds the lease gone.
+        ground.store.reaches_late["renew"] = slow
+        renewal = asyncio.create_task(ground.heartbeat.run_once())
+        await reached.wait()
+        ground.backend.end(first, Outcome(OutcomeKind.INTERRUPTED, "worker_stopping"))
+        await ground.finalizer.run_once()
+        await ground.claimer.run_once()
+        answered.set()
+        await renewal
+
+    asyncio.run(scenario())
+    (second,) = ground.backend.held
+    assert (second.job, ground.backend.stopped_runs, ground.said) == (first.job, [], [])
+
+
 def test_it_scans_between_renewals_without_renewing() -> None:
     ground = Ground(free=1)
     asyncio.run(ground.heartbeat.run_once())
@@ -75,7 +105,7 @@ def test_a_lease_is_lost_in_time_while_a_renewal_hangs() -> None:
 
     async def hang(asked: asyncio.Event) -> None:
         asked.set()
-        await asyncio.Event().wait()
+        await never()
 
     async def scenario() -> None:
         await ground.claimer.run_once()
@@ -91,3 +121,102 @@ def test_a_lease_is_lost_in_time_while_a_renewal_hangs() -> None:
         renewal.cancel()
 
     asyncio.run(scenario())
+
+
+def test_a_renewal_without_an_answer_is_given_up_and_repeated_soon() -> None:
+    ground = Ground(free=1, options=IMPATIENT)
+    ground.dispatch(1)
+    asyncio.run(ground.claimer.run_once())
+    ground.store.holds_up["renew"] = never
+    pauses = []
+    for _ in range(5):
+        with pytest.raises(OutcomeUnknown):
+            asyncio.run(ground.heartbeat.run_once())
+        pauses.append(ground.heartbeat.pause_after_failure_s)
+    assert pauses == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.0])
+    ground.store.holds_up.clear()
+    asyncio.run(ground.heartbeat.run_once())
+    assert [type(event) for event in ground.said] == [events.StoreCallFailed, events.StoreCallAnswered]
+    ground.clock.advance_ms(49_000)
+    asyncio.run(ground.watchdog.run_once())
+    assert ground.backend.stopped_runs == []
+
+
+def test_a_locked_lease_keeps_its_deadline_and_is_renewed_again_soon_without_the_others() -> None:
+    ground = Ground(free=2)
+    ground.dispatch(2)
+    asyncio.run(ground.claimer.run_once())
+    locked, other = ground.backend.held
+    ground.store.locked.add(locked.job)
+    pauses = [asyncio.run(ground.heartbeat.run_once())]
+    for _ in range(4):
+        ground.clock.advance_ms(1_000)
+        pauses.append(asyncio.run(ground.heartbeat.run_once()))
+    assert pauses == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.0])
+    ground.store.locked.clear()
+    ground.clock.advance_ms(1_000)
+    pause_s = asyncio.run(ground.heartbeat.run_once())
+    assert pause_s is not None
+    assert pause_s > 1, "then it beats as ever"
+    ground.clock.advance_ms(46_000)
+    asyncio.run(ground.watchdog.run_once())
+    assert ground.backend.stopped_runs == [other], "the other one was not renewed again"
+
+
+def test_a_locked_lease_is_lost_when_nothing_unlocks_it_in_time() -> None:
+    ground = Ground(free=1)
+    ground.dispatch(1)
+    asyncio.run(ground.claimer.run_once())
+    (attempt,) = ground.backend.held
+    ground.store.locked.add(attempt.job)
+    asyncio.run(ground.heartbeat.run_once())
+    ground.clock.advance_ms(50_000)
+    asyncio.run(ground.watchdog.run_once())
+    assert ground.backend.stopped_runs == [attempt]
+
+
+def test_a_renewal_that_is_confirmed_after_the_deadline_saves_nothing() -> None:
+    ground = Ground(free=1)
+    (receipt,) = ground.dispatch(1)
+    asyncio.run(ground.claimer.run_once())
+    (attempt,) = ground.backend.held
+    ground.clock.advance_ms(49_000)
+    ground.store.meanwhile["renew"] = lambda: ground.clock.advance_ms(2_000)
+    asyncio.run(ground.heartbeat.run_once())
+    asyncio.run(ground.watchdog.run_once())
+    assert ground.backend.stopped_runs == [attempt]
+    ground.backend.end(attempt)
+    asyncio.run(ground.finalizer.run_once())
+    assert ground.store.calls == ["claim", "renew"]
+    assert ground.job(receipt).state == "running"
+
+
+def test_renewals_refused_in_maintenance_end_in_lost_leases_and_nothing_is_written() -> None:
+    ground = Ground(free=1)
+    ground.dispatch(1)
+    asyncio.run(ground.claimer.run_once())
+    (attempt,) = ground.backend.held
+    ground.store.fails[EVERY] = AdmissionClosed("admission_closed", "under maintenance")
+    for _ in range(5):
+        with pytest.raises(AdmissionClosed):
+            asyncio.run(ground.heartbeat.run_once())
+        ground.clock.advance_ms(10_000)
+    asyncio.run(ground.watchdog.run_once())
+    assert ground.backend.stopped_runs == [attempt]
+    ground.backend.end(attempt)
+    asyncio.run(ground.finalizer.run_once())
+    assert "settle" not in ground.store.calls
+    assert [type(event) for event in ground.said] == [events.StoreCallFailed, events.LeaseLost]
+
+
+def test_a_recovery_pass_that_fails_stays_due() -> None:
+    ground = Ground(free=1)
+    (receipt,) = ground.dispatch(1)
+    asyncio.run(ground.claimer.run_once())
+    ground.clock.advance_ms(61_000)
+    asyncio.run(ground.heartbeat.run_once())
+    ground.store.faults["recover"] = [OutcomeUnknown("outcome_unknown", "the answer was lost")]
+    with pytest.raises(OutcomeUnknown):
+        asyncio.run(ground.recovery.run_once())
+    asyncio.run(ground.recovery.run_once())
+    assert ground.job(receipt).state == "retrying"

@@ -21,6 +21,7 @@ def _begin(tables: Tables, attempt: Attempt, now_ms: int) -> Attempt | None:
     row = tables.held(attempt)
     if row is None or row.lease is None or row.lease.until_ms <= now_ms:
         return None
+    tables.admit("begin", row.command.application)
     if row.state is JobState.RESERVED:
         row.state = JobState.RUNNING
         row.revision += 1

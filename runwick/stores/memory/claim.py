@@ -22,6 +22,7 @@ def claim(tables: Tables, plan: ClaimPlan, clock: Clock, ids: Ids) -> Act[Claim]
 
 
 def _claim(tables: Tables, plan: ClaimPlan, now_ms: int, ids: Ids) -> Claim:
+    tables.admit("claim", plan.application)
     if plan.claim_token in tables.claims:
         attempts = _claimed_before(tables, plan)
         return Claim(attempts, None if attempts else 0)

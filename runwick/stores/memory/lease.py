@@ -31,6 +31,8 @@ def _renew(
     recovery_interval_ms: int,
     now_ms: int,
 ) -> Beat:
+    tables.admit("renew", presence.application)
+    tables.know(presence.application)
     lost = frozenset(item.job for item in held if not _renewed(tables, item, lease_ms, now_ms))
     tables.workers[presence.worker] = presence, now_ms
     return Beat(lost, frozenset(), _runs_the_pass(tables, presence.application, recovery_interval_ms, now_ms))
@@ -59,4 +61,5 @@ def depart(tables: Tables, presence: WorkerPresence) -> Act[None]:
 
 
 def _depart(tables: Tables, presence: WorkerPresence) -> None:
+    tables.admit("depart", presence.application)
     tables.workers.pop(presence.worker, None)

@@ -21,6 +21,7 @@ def recover(
 
 
 def _recover(tables: Tables, application: str, decide: Callable[[Expired], Settlement], limit: int, now_ms: int) -> int:
+    tables.admit("recover", application)
     ends = [
         (row.lease.until_ms, row.job)
         for row in tables.leased(application)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from runwick.contracts.attempts import Attempt
 from runwick.contracts.outcomes import Answer
 from runwick.contracts.stores import Act
-from runwick.stores.memory.tables import Tables, act, owned_once, waits_as
+from runwick.stores.memory.tables import Tables, act, admit_rows, owned_once, waits_as
 
 
 def release(tables: Tables, attempts: Sequence[Attempt]) -> Act[list[Answer]]:
@@ -18,6 +18,7 @@ def release(tables: Tables, attempts: Sequence[Attempt]) -> Act[list[Answer]]:
 
 def _release(tables: Tables, attempts: Sequence[Attempt]) -> list[Answer]:
     rows = owned_once(tables, attempts)
+    admit_rows(tables, "release", rows)
     for row in rows:
         if row is not None:
             row.executions -= row.begun

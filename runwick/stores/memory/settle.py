@@ -6,7 +6,7 @@ from runwick.contracts.ambient import Clock
 from runwick.contracts.outcomes import Answer, Settlement
 from runwick.contracts.stores import Act
 from runwick.stores.memory.ending import check, end
-from runwick.stores.memory.tables import Tables, act, owned_once
+from runwick.stores.memory.tables import Tables, act, admit_rows, owned_once
 
 
 def settle(tables: Tables, settlements: Sequence[Settlement], clock: Clock) -> Act[list[Answer]]:
@@ -21,6 +21,7 @@ def settle(tables: Tables, settlements: Sequence[Settlement], clock: Clock) -> A
 
 def _settle(tables: Tables, settlements: Sequence[Settlement], now_ms: int) -> list[Answer]:
     rows = owned_once(tables, (settlement.attempt for settlement in settlements))
+    admit_rows(tables, "settle", rows)
     owned = [(row, settlement) for row, settlement in zip(rows, settlements, strict=True) if row is not None]
     for row, settlement in owned:
         check(row, settlement)

@@ -3,7 +3,6 @@
 Acts run one at a time under a lock, so that what holds for the stores in files holds here too.
 """
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
@@ -12,7 +11,8 @@ from runwick.contracts.attempts import Attempt, Beat, Claim, ClaimPlan, Expired,
 from runwick.contracts.dispatching import Command, Receipt
 from runwick.contracts.outcomes import Answer, Settlement
 from runwick.contracts.stores import Act, CostlyRun, JobRecord, Outlook
-from runwick.stores.memory import begin, claim, dispatch, lease, read, recover, release, settle
+from runwick.stores import refusals
+from runwick.stores.memory import begin, claim, dispatch, lease, read, recover, register, release, settle
 from runwick.stores.memory.tables import Tables
 
 T = TypeVar("T")
@@ -24,14 +24,15 @@ class MemoryStore:
     Args:
         clock: the time by which leases and due times are judged.
         ids: identities for attempts.
+        tables: what another store object holds, to see the same jobs; without it the store is a new one.
     """
 
-    def __init__(self, *, clock: Clock, ids: Ids) -> None:
+    def __init__(self, *, clock: Clock, ids: Ids, tables: Tables | None = None) -> None:
         self.notes: Final[tuple[str, ...]] = ()
+        self.tables: Final = tables if tables is not None else Tables(ids.ordered())
+        self.store_id: Final = self.tables.store_id
         self._clock = clock
         self._ids = ids
-        self._tables = Tables()
-        self._lock = threading.Lock()
         self._wakes: list[Callable[[], None]] = []
 
     @property
@@ -41,6 +42,9 @@ class MemoryStore:
     @property
     def description(self) -> str:
         return "memory (gone when the process ends)"
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
 
     def check(self) -> None:
         """Nothing can be wrong with it."""
@@ -53,9 +57,11 @@ class MemoryStore:
         return lambda: self._wakes.remove(wake) if wake in self._wakes else None
 
     def run(self, act: Act[T]) -> T:
-        with self._lock:
+        with self.tables.lock:
+            if self.tables.store_id != self.store_id:
+                raise refusals.identity_mismatch(self.store_id, self.tables.store_id)
             answer = _answer(act)
-            made_due, self._tables.made_due = self._tables.made_due, False
+            made_due, self.tables.made_due = self.tables.made_due, False
         if made_due:
             for wake in tuple(self._wakes):
                 wake()
@@ -65,39 +71,45 @@ class MemoryStore:
         return self.run(act)
 
     def dispatch(self, commands: Sequence[Command]) -> Act[list[Receipt]]:
-        return dispatch.dispatch(self._tables, commands, self._clock)
+        return dispatch.dispatch(self.tables, commands, self._clock)
+
+    def resolve(self, application: str, operation_id: bytes) -> Act[Receipt | None]:
+        return dispatch.resolve(self.tables, application, operation_id)
+
+    def register(self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind]) -> Act[None]:
+        return register.register(self.tables, application)
 
     def claim(self, plan: ClaimPlan) -> Act[Claim]:
-        return claim.claim(self._tables, plan, self._clock, self._ids)
+        return claim.claim(self.tables, plan, self._clock, self._ids)
 
     def begin(self, attempt: Attempt) -> Act[Attempt | None]:
-        return begin.begin(self._tables, attempt, self._clock)
+        return begin.begin(self.tables, attempt, self._clock)
 
     def release(self, attempts: Sequence[Attempt]) -> Act[list[Answer]]:
-        return release.release(self._tables, attempts)
+        return release.release(self.tables, attempts)
 
     def settle(self, settlements: Sequence[Settlement]) -> Act[list[Answer]]:
-        return settle.settle(self._tables, settlements, self._clock)
+        return settle.settle(self.tables, settlements, self._clock)
 
     def renew(
         self, presence: WorkerPresence, held: Sequence[Held], lease_ms: int, recovery_interval_ms: int
     ) -> Act[Beat]:
-        return lease.renew(self._tables, presence, held, lease_ms, recovery_interval_ms, self._clock)
+        return lease.renew(self.tables, presence, held, lease_ms, recovery_interval_ms, self._clock)
 
     def recover(self, application: str, decide: Callable[[Expired], Settlement], limit: int) -> Act[int]:
-        return recover.recover(self._tables, application, decide, limit, self._clock)
+        return recover.recover(self.tables, application, decide, limit, self._clock)
 
     def depart(self, presence: WorkerPresence) -> Act[None]:
-        return lease.depart(self._tables, presence)
+        return lease.depart(self.tables, presence)
 
     def job(self, application: str, job_id: bytes) -> Act[JobRecord | None]:
-        return read.job(self._tables, application, job_id)
+        return read.job(self.tables, application, job_id)
 
     def outlook(self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind]) -> Act[Outlook]:
-        return read.outlook(self._tables, application, lanes, kinds, self._clock)
+        return read.outlook(self.tables, application, lanes, kinds, self._clock)
 
     def costliest(self, application: str, by: str, limit: int) -> Act[list[CostlyRun]]:
-        return read.costliest(self._tables, application, by, limit)
+        return read.costliest(self.tables, application, by, limit)
 
 
 def _answer(act: Act[T]) -> T:

@@ -1,21 +1,28 @@
 """What the memory store holds, and the order in which its jobs wait.
 
 One row per job carries everything: what was asked, where it stands, its history. The acts beside this module change
-rows; each checks all it has to before it changes the first one, so that an act that raises has changed nothing.
+rows; each checks all it has to before it changes the first one, so that an act that raises has changed nothing. Several
+store objects can share the tables, as processes share a file.
 """
 
 import bisect
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
+from runwick.contracts.administration import Admission, Capability, admits
 from runwick.contracts.attempts import Attempt, Lane, WorkerPresence
 from runwick.contracts.dispatching import Command
+from runwick.contracts.errors import StoreError
 from runwick.contracts.states import LEASED_STATES, JobState
 from runwick.contracts.stores import Act, AttemptRecord
+from runwick.stores import refusals
 
 T = TypeVar("T")
+
+_KNOWN: Final = frozenset(capability.value for capability in Capability)
 
 Entry = tuple[int, bytes, int]
 """(due_at_ms, job_id, job): entries sort in claim order."""
@@ -29,6 +36,14 @@ class Lease:
     claim_token: bytes
     worker: bytes
     until_ms: int
+
+
+@dataclass(slots=True)
+class Application:
+    """How one application stands."""
+
+    admission: Admission = Admission.OPEN
+    capabilities: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -74,7 +89,11 @@ class JobRow:
 class Tables:
     """All of a memory store."""
 
-    def __init__(self) -> None:
+    def __init__(self, store_id: bytes) -> None:
+        self.store_id = store_id
+        self.lock: Final = threading.Lock()
+        """Held by whoever runs an act: acts come one after the other."""
+        self.applications: dict[str, Application] = {}
         self.rows: dict[int, JobRow] = {}
         self.jobs_by_id: dict[bytes, int] = {}
         self.workers: dict[bytes, tuple[WorkerPresence, int]] = {}
@@ -85,6 +104,31 @@ class Tables:
         self.made_due = False
         """Whether an act has made a job wait since somebody last asked."""
         self._waiting: defaultdict[tuple[str, Lane], list[Entry]] = defaultdict(list)
+
+    def know(self, application: str) -> Application:
+        """The application, which is open and capable of everything when it is new."""
+        return self.applications.setdefault(application, Application(capabilities=set(_KNOWN)))
+
+    def refusal(self, act: str, application: str) -> StoreError | None:
+        """Why this application may not run the act now; None when it may."""
+        stands = self.applications.get(application)
+        if stands is None:
+            return None
+        if not admits(stands.admission, act):
+            return refusals.admission_closed(application, stands.admission, act)
+        is_new_work = not admits(Admission.DRAIN, act)
+        if is_new_work and (unknown := stands.capabilities - _KNOWN):
+            return refusals.capability_unknown(application, min(unknown))
+        return None
+
+    def admit(self, act: str, application: str) -> None:
+        """Go on only if this application may run the act now.
+
+        Raises:
+            StoreError: it may not.
+        """
+        if (refusal := self.refusal(act, application)) is not None:
+            raise refusal
 
     def waiting(self, application: str, lane: Lane) -> Iterator[JobRow]:
         """The lane's waiting jobs in claim order."""
@@ -142,6 +186,17 @@ def owned_once(tables: Tables, attempts: Iterable[Attempt]) -> list[JobRow | Non
             seen.add(attempt.job)
         rows.append(row)
     return rows
+
+
+def admit_rows(tables: Tables, act: str, rows: Iterable[JobRow | None]) -> None:
+    """Go on only if the applications of these jobs may run the act now.
+
+    Raises:
+        StoreError: one may not.
+    """
+    for row in rows:
+        if row is not None:
+            tables.admit(act, row.command.application)
 
 
 def act(name: str, body: Callable[[], T], *, reads_only: bool = False) -> Act[T]:

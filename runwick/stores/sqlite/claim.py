@@ -11,18 +11,20 @@ from runwick.contracts.attempts import Attempt, Claim, ClaimPlan
 from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act
 from runwick.stores.sqlite.ending import Endings
+from runwick.stores.sqlite.gate import Gate
 from runwick.stores.sqlite.interned import Interned
 from runwick.stores.sqlite.leased import json_list, leased
 from runwick.stores.sqlite.ready import Choice, choose, survey
 from runwick.stores.steps import Step, Steps
 
 
-def claim(interned: Interned, plan: ClaimPlan, clock: Clock, ids: Ids) -> Act[Claim]:
+def claim(gate: Gate, interned: Interned, plan: ClaimPlan, clock: Clock, ids: Ids) -> Act[Claim]:
     """Take due jobs under a lease, as the plan says; a plan that is sent again gets what it got."""
-    return Act("claim", lambda: _claim(interned, plan, clock, ids))
+    return Act("claim", lambda: _claim(gate, interned, plan, clock, ids))
 
 
-def _claim(interned: Interned, plan: ClaimPlan, clock: Clock, ids: Ids) -> Steps[Claim]:
+def _claim(gate: Gate, interned: Interned, plan: ClaimPlan, clock: Clock, ids: Ids) -> Steps[Claim]:
+    gate.admit("claim", plan.application)
     now_ms = clock.now_ms()
     yield from interned.refresh()
     application = interned.applications.ids.get(plan.application)

@@ -30,7 +30,8 @@ from runwick.contracts.stores import Act
 from runwick.runtime.crossings import reach
 from runwick.runtime.desk import Ended, Order
 from runwick.runtime.forks import Forkable, notice
-from runwick.stores.sqlite import faults, opening
+from runwick.stores.sqlite import faults
+from runwick.stores.sqlite.gate import Gate
 from runwick.stores.sqlite.link import Link
 from runwick.stores.sqlite.statements import sql
 from runwick.stores.sqlite.turnstile import turnstiles
@@ -54,6 +55,7 @@ class Driver(Forkable):
     Args:
         path: absolute.
         options: how long to wait for the write lock, how many readers.
+        gate: what every transaction meets before its act.
         ends_transaction: asked after each act, whether its transaction must take no further one.
         opens: called before each opening, after which another file may stand there.
     """
@@ -62,6 +64,7 @@ class Driver(Forkable):
         self,
         path: Path,
         options: SqliteOptions,
+        gate: Gate,
         ends_transaction: Callable[[], bool] = lambda: False,
         opens: Callable[[], None] = lambda: None,
     ) -> None:
@@ -69,6 +72,7 @@ class Driver(Forkable):
         self.path: Final = path
         self._wait_s = options.writer_busy_timeout.total_seconds()
         self._reader_threads = options.reader_threads
+        self._gate = gate
         self._ends_transaction = ends_transaction
         self._opens = opens
         self._works: Works | None = None
@@ -106,8 +110,12 @@ class Driver(Forkable):
             StoreError: with the code of what is wrong.
         """
         works = self._open()
-        with works.writing as connection:
-            self._check_revision(connection)
+        try:
+            with works.writing as connection:
+                self._gate.enter(connection, writes=False)
+        except sqlite3.Error as error:
+            self._raise_before_commit(error, None)
+            raise
         return works.notes
 
     def calm(self) -> None:
@@ -171,12 +179,17 @@ class Driver(Forkable):
         with self._transaction(works, names, None) as connection:
             until_s = time.monotonic() + _HOLD_MAX_S
             for order in orders:
-                answers.append(Ended() if order.is_cancelled else Ended(self._drive(connection, order.task)))
+                answers.append(Ended(self._drive(connection, order.task)) if order.begin() else Ended())
                 if self._ends_transaction() or time.monotonic() >= until_s:
                     break
 
     def _write_alone(self, works: Works, order: Order) -> Ended:
-        return Ended() if order.is_cancelled else _ended(functools.partial(self._write, works, order.task))
+        return _ended(functools.partial(self._write_ordered, works, order))
+
+    def _write_ordered(self, works: Works, order: Order) -> Any:
+        """A caller can withdraw its order as long as the write lock is waited for."""
+        with self._transaction(works, order.task.name, order.task) as connection:
+            return self._drive(connection, order.task) if order.begin() else None
 
     @contextlib.contextmanager
     def _transaction(self, works: Works, names: str, act: Act[Any] | None) -> Iterator[sqlite3.Connection]:
@@ -193,7 +206,7 @@ class Driver(Forkable):
             committing = False
             try:
                 self._begin_immediate(connection, left_s)
-                self._check_revision(connection)
+                self._gate.enter(connection, writes=True)
                 yield connection
                 committing = True
                 connection.execute("COMMIT")
@@ -206,7 +219,9 @@ class Driver(Forkable):
                 raise
 
     def _read_each(self, works: Works, orders: Sequence[Order]) -> list[Ended]:
-        return [_ended(functools.partial(self._read, works, order.task)) for order in orders]
+        return [
+            _ended(functools.partial(self._read, works, order.task)) if order.begin() else Ended() for order in orders
+        ]
 
     def _read(self, works: Works, act: Act[T]) -> T:
         try:
@@ -221,7 +236,7 @@ class Driver(Forkable):
             with link as connection:
                 try:
                     connection.execute("BEGIN")
-                    self._check_revision(connection)
+                    self._gate.enter(connection, writes=False)
                     answer = self._drive(connection, act)
                     connection.execute("COMMIT")
                     return answer
@@ -254,9 +269,6 @@ class Driver(Forkable):
             return answer
         finally:
             steps.close()
-
-    def _check_revision(self, connection: sqlite3.Connection) -> None:
-        opening.check_revision(opening.installed_revision(connection, self.path), self.path)
 
     def _raise_before_commit(self, error: BaseException, act: Act[Any] | None) -> None:
         """Raise what `error` means, if it means something else to the caller."""

@@ -47,6 +47,11 @@ def is_lock(error: Exception) -> bool:
     return result_code(error) in _LOCKED
 
 
+def refuses_commit(error: Exception) -> bool:
+    """Whether an error of COMMIT proves that it was not applied."""
+    return is_lock(error) or result_code(error) == sqlite3.SQLITE_FULL
+
+
 def before_commit(error: Exception, act: str, path: Path, wait_s: float) -> Exception:
     """The error to raise instead of `error`, which came up before COMMIT was issued: nothing was written.
 
@@ -62,7 +67,7 @@ def before_commit(error: Exception, act: str, path: Path, wait_s: float) -> Exce
 def at_commit(error: Exception, act: str, path: Path, wait_s: float) -> RunwickError:
     """The error to raise instead of `error`, which came up when COMMIT had been issued."""
     refusal = _refusal(error, path, wait_s)
-    if refusal is not None and (is_lock(error) or result_code(error) == sqlite3.SQLITE_FULL):
+    if refusal is not None and refuses_commit(error):
         return refusal
     return OutcomeUnknown(
         "outcome_unknown", f"the answer to the commit of {act} was lost ({error}); it may or may not be in {path}"

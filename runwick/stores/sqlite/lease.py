@@ -10,6 +10,7 @@ import msgspec
 from runwick.contracts.ambient import Clock
 from runwick.contracts.attempts import Beat, Held, WorkerPresence
 from runwick.contracts.stores import Act
+from runwick.stores.sqlite.gate import Gate
 from runwick.stores.sqlite.interned import Interned, Naming
 from runwick.stores.sqlite.leased import json_list
 from runwick.stores.steps import Step, Steps
@@ -19,6 +20,7 @@ PRESENCE_KEPT_MS = 24 * 60 * 60 * 1000
 
 
 def renew(
+    gate: Gate,
     interned: Interned,
     presence: WorkerPresence,
     held: Sequence[Held],
@@ -27,10 +29,11 @@ def renew(
     clock: Clock,
 ) -> Act[Beat]:
     """Renew the leases still owned, tell the worker's presence, and ask whether the recovery pass is due."""
-    return Act("renew", lambda: _renew(interned, presence, held, lease_ms, recovery_interval_ms, clock))
+    return Act("renew", lambda: _renew(gate, interned, presence, held, lease_ms, recovery_interval_ms, clock))
 
 
 def _renew(
+    gate: Gate,
     interned: Interned,
     presence: WorkerPresence,
     held: Sequence[Held],
@@ -38,6 +41,7 @@ def _renew(
     recovery_interval_ms: int,
     clock: Clock,
 ) -> Steps[Beat]:
+    gate.admit("renew", presence.application)
     now_ms = clock.now_ms()
     lost: frozenset[int] = frozenset()
     if held:
@@ -54,12 +58,13 @@ def _renew(
     return Beat(lost, frozenset(), bool(due))
 
 
-def depart(interned: Interned, presence: WorkerPresence, clock: Clock) -> Act[None]:
+def depart(gate: Gate, presence: WorkerPresence, clock: Clock) -> Act[None]:
     """Say good-bye: the presence ends at once."""
-    return Act("depart", lambda: _depart(interned, presence, clock))
+    return Act("depart", lambda: _depart(gate, presence, clock))
 
 
-def _depart(interned: Interned, presence: WorkerPresence, clock: Clock) -> Steps[None]:
+def _depart(gate: Gate, presence: WorkerPresence, clock: Clock) -> Steps[None]:
+    gate.admit("depart", presence.application)
     yield Step("presence_depart", (presence.worker, clock.now_ms()))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from runwick.contracts.errors import StoreError
+from runwick.contracts.errors import StoreHistoryBroken
 from runwick.runtime.forks import Forkable
 from runwick.stores.sqlite import forks
 
@@ -80,7 +80,7 @@ class Link(Forkable):
             forks.refuse_if_carried(self._file.path)
             self._connection = self._connect()
         if not self._file.is_same():
-            raise StoreError(
+            raise StoreHistoryBroken(
                 "store_history_broken",
                 f"{self._file.path} is gone or was replaced since this process opened it; nothing was written; "
                 "put the file back and restart the process",

@@ -1,21 +1,23 @@
 """Brings a SQLite file to the revision of this release. The only part of Runwick that creates a file or a table.
 
-Migrations go forward only. Each is one transaction that also records it, so a migrator may be killed, run twice or run
-beside another one: who comes second finds the record and does nothing::
+Migrations go forward only. Each is one transaction that also records it, and a new store is made in one, so a migrator
+may be killed, run twice or run beside another one: who comes second finds the record and does nothing::
 
-    examine the place ─▶ compare the record with this release ─▶ switch to WAL ─▶ for each migration:
+    examine the place ─▶ compare the record with this release ─▶ switch to WAL ─▶ until it is this release's revision:
         BEGIN IMMEDIATE ─▶ compare the record again ─▶ compare the schema ─▶ apply, record ─▶ COMMIT
 """
 
+import functools
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from runwick.contracts.ambient import Clock, Ids
 from runwick.contracts.errors import MigrationError, StoreError, StoreProfileMismatch
 from runwick.contracts.identity import id_text
+from runwick.runtime.crossings import reach
 from runwick.stores.migrations import Migration, MigrationResult, migrations
 from runwick.stores.sqlite import faults, opening
 from runwick.stores.sqlite.revision import FOLDER
@@ -71,36 +73,57 @@ class _Migrator:
         self._applied()
         self.connection.execute("PRAGMA synchronous = FULL")
         self._switch_to_wal()
-        applied = tuple(migration.label for migration in self._released if self._bring(migration))
-        self._compare_schema(len(self._released))
+        applied: list[str] = []
+        while brought := self._bring():
+            applied += brought
         (store_id,) = self.connection.execute(sql("store_id")).fetchone()
-        return MigrationResult(id_text(store_id), len(self._released), applied)
+        return MigrationResult(id_text(store_id), len(self._released), tuple(applied))
 
-    def _bring(self, migration: Migration) -> bool:
-        """Apply one migration in a transaction; False when it was applied before."""
+    def _bring(self) -> list[str]:
+        """Take one step in one transaction: the whole way from nothing, else the next migration; [] when it is done."""
         self.connection.execute("BEGIN IMMEDIATE")
         try:
-            missing = self._applied() < migration.number
-            if missing:
-                self._compare_schema(migration.number - 1)
-                self._apply(migration)
-            self.connection.execute("COMMIT")
+            revision = self._applied()
+            self._compare_schema(revision)
+            missing = self._released[revision:]
+            if revision == 0:
+                self._create(missing)
+            else:
+                missing = missing[:1]
+                self._apply(missing)
+            reach("sqlite.migration_applied")
+            self._commit()
+            reach("sqlite.migration_committed")
         except BaseException:
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
             raise
-        return missing
+        return [migration.label for migration in missing]
 
-    def _apply(self, migration: Migration) -> None:
-        if migration.number == 1:
-            self.connection.execute(sql("migration_table"))
-        for statement in _statements(migration.text):
-            self.connection.execute(statement)
-        now_ms = self._clock.now_ms()
-        record = (migration.number, migration.name, migration.checksum, now_ms)
-        self.connection.execute(sql("migration_record"), record)
-        if migration.number == 1:
-            self.connection.execute(sql("store_create"), (self._ids.ordered(), now_ms))
+    def _commit(self) -> None:
+        try:
+            self.connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            if faults.refuses_commit(error):
+                raise
+            raise MigrationError(
+                "migration_connection_lost",
+                f"the answer to a migration's commit was lost ({error}); {self._path} has it whole or not at all; run "
+                "again, it goes on where it stopped",
+            ) from error
+
+    def _create(self, all_of_them: Sequence[Migration]) -> None:
+        self.connection.execute(sql("migration_table"))
+        self._apply(all_of_them)
+        # Last, so that no migration takes the new store for one that it found.
+        self.connection.execute(sql("store_create"), (self._ids.ordered(), self._clock.now_ms()))
+
+    def _apply(self, some: Sequence[Migration]) -> None:
+        for migration in some:
+            for statement in _statements(migration.text):
+                self.connection.execute(statement)
+            record = (migration.number, migration.name, migration.checksum, self._clock.now_ms())
+            self.connection.execute(sql("migration_record"), record)
 
     def _applied(self) -> int:
         """How many migrations the file has.
@@ -181,6 +204,7 @@ def _objects(connection: sqlite3.Connection) -> Objects:
     return {(kind, name): (table, text) for kind, name, table, text in rows}
 
 
+@functools.cache
 def _made_by(released: tuple[Migration, ...]) -> Objects:
     """What these migrations make of an empty database."""
     if not released:

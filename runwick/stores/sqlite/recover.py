@@ -8,21 +8,33 @@ from runwick.contracts.outcomes import Settlement
 from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act
 from runwick.stores.sqlite.ending import Endings
+from runwick.stores.sqlite.gate import Gate
 from runwick.stores.sqlite.interned import Interned
 from runwick.stores.sqlite.leased import leased
 from runwick.stores.steps import Step, Steps
 
 
 def recover(
-    interned: Interned, application: str, decide: Callable[[Expired], Settlement], limit: int, clock: Clock
+    gate: Gate,
+    interned: Interned,
+    application: str,
+    decide: Callable[[Expired], Settlement],
+    limit: int,
+    clock: Clock,
 ) -> Act[int]:
     """Close up to `limit` expired attempts of an application, the longest expired first; answers how many."""
-    return Act("recover", lambda: _recover(interned, application, decide, limit, clock))
+    return Act("recover", lambda: _recover(gate, interned, application, decide, limit, clock))
 
 
 def _recover(
-    interned: Interned, application: str, decide: Callable[[Expired], Settlement], limit: int, clock: Clock
+    gate: Gate,
+    interned: Interned,
+    application: str,
+    decide: Callable[[Expired], Settlement],
+    limit: int,
+    clock: Clock,
 ) -> Steps[int]:
+    gate.admit("recover", application)
     now_ms = clock.now_ms()
     yield from interned.refresh()
     number = interned.applications.ids.get(application)

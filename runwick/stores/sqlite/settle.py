@@ -6,32 +6,34 @@ from runwick.contracts.ambient import Clock
 from runwick.contracts.outcomes import Answer, Settlement
 from runwick.contracts.stores import Act
 from runwick.stores.sqlite.ending import Endings
+from runwick.stores.sqlite.gate import Gate
 from runwick.stores.sqlite.leased import NOBODY, held, json_list
 from runwick.stores.steps import Step, Steps
 
 
-def settle(settlements: Sequence[Settlement], clock: Clock) -> Act[list[Answer]]:
+def settle(gate: Gate, settlements: Sequence[Settlement], clock: Clock) -> Act[list[Answer]]:
     """End these attempts; answers in input order. The same settlement sent again answers DONE and writes nothing.
 
     Raises (when run):
         SettlementRejected: the content of one cannot be stored, or its job's state does not allow the move; nothing
             of the batch was written.
     """
-    return Act("settle", lambda: _settle(settlements, clock))
+    return Act("settle", lambda: _settle(gate, settlements, clock))
 
 
-def _settle(settlements: Sequence[Settlement], clock: Clock) -> Steps[list[Answer]]:
+def _settle(gate: Gate, settlements: Sequence[Settlement], clock: Clock) -> Steps[list[Answer]]:
     holdings = yield from held(settlement.attempt for settlement in settlements)
     endings = yield from Endings.opened(clock.now_ms())
     answers: list[Answer] = []
     not_held: list[int] = []
     for place, settlement in enumerate(settlements):
         attempt = settlement.attempt
-        claim_token, state = holdings.get(attempt.job, NOBODY)
+        claim_token, state, application = holdings.get(attempt.job, NOBODY)
         if claim_token != attempt.claim_token:
             not_held.append(place)
             answers.append(Answer.NOT_YOURS)
             continue
+        gate.admit("settle", application)
         del holdings[attempt.job]
         endings.settle(state, settlement)
         answers.append(Answer.DONE)

@@ -15,13 +15,17 @@ from runwick.contracts.dispatching import Command, Receipt
 from runwick.contracts.outcomes import Answer, Settlement
 from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act, CostlyRun, JobRecord, Outlook
-from runwick.stores.sqlite import begin, claim, dispatch, lease, read, recover, release, settle
+from runwick.stores.sqlite import begin, claim, dispatch, lease, read, recover, register, release, settle
+from runwick.stores.sqlite.clock import StoreClock
 from runwick.stores.sqlite.driver import Driver
+from runwick.stores.sqlite.gate import Gate
 from runwick.stores.sqlite.hint import Hint
 from runwick.stores.sqlite.interned import Interned
 from runwick.stores.steps import Steps
 
 T = TypeVar("T")
+
+_AHEAD_WORTH_A_NOTE_MS: Final = 1_000
 
 
 class MakesWorkDue(Act[T]):
@@ -36,16 +40,17 @@ class SqliteStore:
     Args:
         path: absolute.
         options: waiting and threads.
-        clock: the time by which leases and due times are judged; all processes of a host agree on it.
+        clock: the host's, by which leases and due times are judged as long as it does not go back.
         ids: identities for attempts.
     """
 
     def __init__(self, path: Path, *, options: SqliteOptions, clock: Clock, ids: Ids) -> None:
         self.path: Final = path
-        self._clock = clock
+        self._clock = StoreClock(clock)
         self._ids = ids
         self._interned = Interned()
-        self._driver = Driver(path, options, ends_transaction=self._interned.has_news, opens=self._interned.forget)
+        self._gate = Gate(path, self._clock)
+        self._driver = Driver(path, options, self._gate, self._interned.has_news, self._interned.forget)
         self._hint = Hint(Path(f"{os.path.realpath(path)}-wal"))
         self._notes: tuple[str, ...] = ()
 
@@ -61,6 +66,13 @@ class SqliteStore:
     def description(self) -> str:
         return f"sqlite {self.path} (wal, synchronous=full)"
 
+    @property
+    def store_id(self) -> bytes | None:
+        return self._gate.store_id
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
     def check(self) -> None:
         """Open the store and check all that could refuse it.
 
@@ -68,6 +80,11 @@ class SqliteStore:
             StoreError: with the code of what is wrong.
         """
         self._notes = self._driver.check()
+        if (ahead_ms := self._clock.ahead_ms()) > _AHEAD_WORTH_A_NOTE_MS:
+            self._notes += (
+                f"the time in {self.path} is {ahead_ms // 1000:,} s ahead of this host's clock, which was set back; it "
+                "goes on a little slower until they meet",
+            )
 
     def wake_on_work(self, wake: Callable[[], None]) -> Callable[[], None]:
         return self._hint.subscribe(wake)
@@ -89,31 +106,37 @@ class SqliteStore:
         return answer
 
     def dispatch(self, commands: Sequence[Command]) -> Act[list[Receipt]]:
-        return _due(dispatch.dispatch(self._interned, commands, self._clock))
+        return _due(dispatch.dispatch(self._gate, self._interned, commands, self._clock))
+
+    def resolve(self, application: str, operation_id: bytes) -> Act[Receipt | None]:
+        return dispatch.resolve(application, operation_id)
+
+    def register(self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind]) -> Act[None]:
+        return register.register(self._gate, self._interned, application, lanes, kinds)
 
     def claim(self, plan: ClaimPlan) -> Act[Claim]:
-        return self._calm_when_empty(claim.claim(self._interned, plan, self._clock, self._ids))
+        return self._calm_when_empty(claim.claim(self._gate, self._interned, plan, self._clock, self._ids))
 
     def begin(self, attempt: Attempt) -> Act[Attempt | None]:
-        return begin.begin(attempt, self._clock)
+        return begin.begin(self._gate, attempt, self._clock)
 
     def release(self, attempts: Sequence[Attempt]) -> Act[list[Answer]]:
-        return _due(release.release(attempts))
+        return _due(release.release(self._gate, attempts))
 
     def settle(self, settlements: Sequence[Settlement]) -> Act[list[Answer]]:
-        act = settle.settle(settlements, self._clock)
+        act = settle.settle(self._gate, settlements, self._clock)
         return _due(act) if any(_again_at_once(settlement) for settlement in settlements) else act
 
     def renew(
         self, presence: WorkerPresence, held: Sequence[Held], lease_ms: int, recovery_interval_ms: int
     ) -> Act[Beat]:
-        return lease.renew(self._interned, presence, held, lease_ms, recovery_interval_ms, self._clock)
+        return lease.renew(self._gate, self._interned, presence, held, lease_ms, recovery_interval_ms, self._clock)
 
     def recover(self, application: str, decide: Callable[[Expired], Settlement], limit: int) -> Act[int]:
-        return _due(recover.recover(self._interned, application, decide, limit, self._clock))
+        return _due(recover.recover(self._gate, self._interned, application, decide, limit, self._clock))
 
     def depart(self, presence: WorkerPresence) -> Act[None]:
-        return lease.depart(self._interned, presence, self._clock)
+        return lease.depart(self._gate, presence, self._clock)
 
     def job(self, application: str, job_id: bytes) -> Act[JobRecord | None]:
         return read.job(application, job_id)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from runwick import Job, JobContext, Runwick
+from runwick.runtime import place
 
 rw = Runwick("deeds", store="sqlite:///never-opened.db")
 
@@ -70,6 +71,7 @@ async def facts(job: Facts, ctx: JobContext) -> dict[str, float]:
         "session": os.getsid(0),
         "execution": ctx.execution_number,
         "chance": random.random(),
+        "in_executor": place.in_executor(),
     }
 
 

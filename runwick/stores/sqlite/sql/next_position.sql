@@ -5,5 +5,6 @@ SELECT 1 + max(
   (SELECT position_floor FROM runwick_store),
   (SELECT coalesce(max(position), 0) FROM runwick_job),
   (SELECT coalesce(max(position), 0) FROM runwick_attempt),
-  (SELECT coalesce(max(position), 0) FROM runwick_closing)
+  (SELECT coalesce(max(position), 0) FROM runwick_closing),
+  (SELECT coalesce(max(position), 0) FROM runwick_audit)
 );

@@ -1,3 +1,3 @@
--- The store's revision. Every transaction reads it, so that a process of another release writes nothing.
+-- The store's revision, in words that every revision understands.
 -- returns: the number of the newest migration applied, NULL when there is none
 SELECT max(number) FROM runwick_migration;

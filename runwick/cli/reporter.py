@@ -1,11 +1,11 @@
-"""What `runwick-supervise` says: one line when something happened, one quiet line of progress otherwise.
+"""What a command that runs a worker says: one line when something happened, one quiet line of progress otherwise.
 
 As text for people, or as one JSON object a line for machines. It says nothing about payloads, results or errors.
 """
 
 import datetime
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TextIO
 
 import msgspec
@@ -22,43 +22,64 @@ from runwick.worker.tally import Tally
 class Reporter(Protocol):
     """Tells what happens, in its own form."""
 
-    def opened(
-        self, *, application: str, store: str, cores: int, executors: int, accounting: bool, notes: list[str]
-    ) -> None: ...
-    def ready(self, *, executors: int, seconds: float) -> None: ...
+    def opened(self, about: "Opening") -> None: ...
+    def ready(self, about: "Opening", seconds: float) -> None: ...
     def happened(self, event: str, text: str, facts: Mapping[str, Any]) -> None: ...
-    def progress(self, tally: Tally, share: float, outlook: Outlook | None, running: int, elapsed_s: float) -> None: ...
-    def summary(self, tally: Tally, share: float, left: Outlook | None, elapsed_s: float) -> None: ...
+    def progress(
+        self, tally: Tally, share: float | None, outlook: Outlook | None, running: int, elapsed_s: float
+    ) -> None: ...
+    def summary(self, tally: Tally, share: float | None, left: Outlook | None, elapsed_s: float) -> None: ...
+
+
+class Opening(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command says of itself before it starts."""
+
+    program: str
+    """The command as it is typed."""
+    application: str
+    store: str
+    """In a phrase without secrets."""
+    size: Mapping[str, int]
+    """How much runs at once, by the thing that is counted: ``{"cores": 2, "executors": 3}``; the last one is it."""
+    pools: Mapping[str, int]
+    """The size of each pool."""
+    accounting: str | None
+    """What is measured of every attempt; None when nothing is."""
+    notes: Sequence[str]
+    force: str
+    """What a second signal does."""
 
 
 class TextReporter:
     """For people."""
 
-    def __init__(self, out: TextIO, cores: int) -> None:
+    def __init__(self, out: TextIO) -> None:
         self._out = out
-        self._all_cores = {1: "the core", 2: "both cores"}.get(cores, f"all {cores} cores")
+        self._all_cores = ""
 
-    def opened(
-        self, *, application: str, store: str, cores: int, executors: int, accounting: bool, notes: list[str]
-    ) -> None:
-        self._say(
-            f"runwick-supervise {__version__} · {application} · {store} · "
-            f"{_count(cores, 'core')} → {_count(executors, 'executor')}"
-        )
-        self._say(f"accounting: {'cpu, memory, faults and switches of every attempt' if accounting else 'off'}")
-        for note in notes:
+    def opened(self, about: Opening) -> None:
+        cores = about.size.get("cores", 0)
+        self._all_cores = {1: "the core", 2: "both cores"}.get(cores, f"all {cores} cores")
+        size = " → ".join(f"{number} {noun.removesuffix('s' * (number == 1))}" for noun, number in about.size.items())
+        self._say(f"{about.program} {__version__} · {about.application} · {about.store} · {size}")
+        if len(about.pools) > 1:
+            self._say(f"pools: {', '.join(f'{name} {number}' for name, number in about.pools.items())}")
+        self._say(f"accounting: {'off' if about.accounting is None else f'{about.accounting} of every attempt'}")
+        for note in about.notes:
             self._say(f"note: {note}")
 
-    def ready(self, *, executors: int, seconds: float) -> None:
-        self._say(f"ready in {seconds:.2f} s · stop: Ctrl-C drains, again kills")
+    def ready(self, about: Opening, seconds: float) -> None:
+        self._say(f"ready in {seconds:.2f} s · stop: Ctrl-C drains, again {about.force}")
 
     def happened(self, event: str, text: str, facts: Mapping[str, Any]) -> None:
         self._say(f"{_time_of_day()}  {text}")
 
-    def progress(self, tally: Tally, share: float, outlook: Outlook | None, running: int, elapsed_s: float) -> None:
+    def progress(
+        self, tally: Tally, share: float | None, outlook: Outlook | None, running: int, elapsed_s: float
+    ) -> None:
         parts = [
             f"{tally.done:,} done",
-            f"{share:.1%} of {self._all_cores} in handlers".replace("%", " %"),
+            f"{running:,} running" if share is None else self._in_handlers(share),
             f"{tally.retried:,} retried",
             f"{tally.failed:,} failed",
         ]
@@ -66,14 +87,17 @@ class TextReporter:
             parts.append(f"oldest waiting {outlook.oldest_due_ms / 1000:.1f} s")
         self._say(f"{_time_of_day()}  {' · '.join(parts)}")
 
-    def summary(self, tally: Tally, share: float, left: Outlook | None, elapsed_s: float) -> None:
+    def summary(self, tally: Tally, share: float | None, left: Outlook | None, elapsed_s: float) -> None:
         self._say(
             f"stopped: {tally.succeeded:,} succeeded · {tally.failed:,} failed · {tally.retried:,} retried · "
-            f"{tally.released:,} given back · {elapsed_s:.1f} s · "
-            + f"{share:.1%} of {self._all_cores} in handlers".replace("%", " %")
+            f"{tally.released:,} given back · {elapsed_s:.1f} s"
+            + ("" if share is None else f" · {self._in_handlers(share)}")
         )
         if left is not None:
             self._say(f"left: {left.later:,} not due yet · {left.undecodable:,} that this worker cannot decode")
+
+    def _in_handlers(self, share: float) -> str:
+        return f"{share:.1%} of {self._all_cores} in handlers".replace("%", " %")
 
     def _say(self, line: str) -> None:
         print(line, file=self._out, flush=True)
@@ -85,44 +109,45 @@ class JsonReporter:
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
-    def opened(
-        self, *, application: str, store: str, cores: int, executors: int, accounting: bool, notes: list[str]
-    ) -> None:
+    def opened(self, about: Opening) -> None:
         self._say(
             "opened",
-            application=application,
-            store=store,
-            cores=cores,
-            executors=executors,
-            accounting=accounting,
-            notes=notes,
+            program=about.program,
+            application=about.application,
+            store=about.store,
+            **about.size,
+            pools=about.pools,
+            accounting=about.accounting is not None,
+            notes=about.notes,
         )
 
-    def ready(self, *, executors: int, seconds: float) -> None:
-        self._say("ready", executors=executors, seconds=round(seconds, 4))
+    def ready(self, about: Opening, seconds: float) -> None:
+        self._say("ready", **about.size, seconds=round(seconds, 4))
 
     def happened(self, event: str, text: str, facts: Mapping[str, Any]) -> None:
         self._say(event, text=text, **facts)
 
-    def progress(self, tally: Tally, share: float, outlook: Outlook | None, running: int, elapsed_s: float) -> None:
+    def progress(
+        self, tally: Tally, share: float | None, outlook: Outlook | None, running: int, elapsed_s: float
+    ) -> None:
         self._say(
             "progress",
             **_counts(tally),
             waiting=None if outlook is None else outlook.due,
             running=running,
-            share_in_handlers=round(share, 4),
+            **_measured(share),
             elapsed_s=round(elapsed_s, 3),
         )
 
-    def summary(self, tally: Tally, share: float, left: Outlook | None, elapsed_s: float) -> None:
+    def summary(self, tally: Tally, share: float | None, left: Outlook | None, elapsed_s: float) -> None:
         self._say(
             "summary",
             **_counts(tally),
             released=tally.released,
             recovered=tally.recovered,
             elapsed_s=round(elapsed_s, 4),
-            share_in_handlers=round(share, 4),
-            handler_cpu_s=round(tally.handler_cpu_us / 1e6, 4),
+            **_measured(share),
+            handler_cpu_s=None if share is None else round(tally.handler_cpu_us / 1e6, 4),
             supervisor_cpu_s=round(time.process_time(), 4),
             left=None if left is None else {"later": left.later, "undecodable": left.undecodable},
         )
@@ -156,6 +181,28 @@ def report_worker_events(bus: Bus, reporter: Reporter) -> None:
     def loop_failed(event: events.LoopFailed) -> None:
         reporter.happened("loop_failed", f"{event.loop} failed and goes on: {event.error}", {"loop": event.loop})
 
+    def call_failed(event: events.StoreCallFailed) -> None:
+        text = f"the store does not answer {event.act}, which is repeated: {event.error}"
+        reporter.happened("store_call_failed", text, {"act": event.act, "code": event.code, "error": event.error})
+
+    def call_answered(event: events.StoreCallAnswered) -> None:
+        text = f"the store answers {event.act} again, after {event.seconds:.1f} s"
+        reporter.happened("store_call_answered", text, {"act": event.act, "seconds": round(event.seconds, 3)})
+
+    def claims_refused(event: events.ClaimsRefused) -> None:
+        reporter.happened("claims_refused", f"no work is claimed: {event.reason}", {"reason": event.reason})
+
+    def claims_admitted(event: events.ClaimsAdmitted) -> None:
+        text = f"work is claimed again, after {event.seconds:.1f} s"
+        reporter.happened("claims_admitted", text, {"seconds": round(event.seconds, 3)})
+
+    def history_broken(event: events.HistoryBroken) -> None:
+        text = (
+            f"{event.leases} leases are lost, their runs are stopped and nothing more is written until this worker is "
+            f"restarted: {event.reason}"
+        )
+        reporter.happened("history_broken", text, {"leases": event.leases, "reason": event.reason})
+
     def recovered(event: events.Recovered) -> None:
         text = f"recovered {event.count} attempts whose lease had run out"
         reporter.happened("recovered", text, {"count": event.count})
@@ -169,6 +216,11 @@ def report_worker_events(bus: Bus, reporter: Reporter) -> None:
     bus.listen(events.LeaseLost, lease_lost)
     bus.listen(events.SettlementDelayed, delayed)
     bus.listen(events.LoopFailed, loop_failed)
+    bus.listen(events.StoreCallFailed, call_failed)
+    bus.listen(events.StoreCallAnswered, call_answered)
+    bus.listen(events.ClaimsRefused, claims_refused)
+    bus.listen(events.ClaimsAdmitted, claims_admitted)
+    bus.listen(events.HistoryBroken, history_broken)
     bus.listen(events.Recovered, recovered)
     bus.listen(events.DrainStarted, draining)
 
@@ -195,8 +247,9 @@ def _counts(tally: Tally) -> dict[str, int]:
     }
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def _measured(share: float | None) -> dict[str, float]:
+    """What is known of the time inside handlers: nothing where threads share the process."""
+    return {} if share is None else {"share_in_handlers": round(share, 4)}
 
 
 def _time_of_day() -> str:

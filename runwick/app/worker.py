@@ -1,0 +1,305 @@
+"""A worker inside this process, beside whatever else it does: made by `rw.worker()`, alive inside an ``async with``.
+
+    the application's thread                       the engine's thread
+      async with rw.worker(): ── start ──────────▶ check ▶ register ▶ claim, renew, settle …
+        ⋮                     ◀── ready ─────────    │
+        async handlers run here ◀────────────────────┤
+        plain handlers in threads of their pools ◀───┘
+      leave ── stop ─────────────────────────────▶ drain, within the budget
+      providers of process scope are closed  ◀───  over
+
+The engine's thread and its event loop are its own, so that nothing an application does keeps leases from being renewed
+but what holds the interpreter lock. Every thread here is a daemon. A fork leaves the worker to the parent.
+"""
+
+import asyncio
+import contextvars
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
+from runwick.app.soundness import sound_store, store_problem
+from runwick.config.check import check_pools
+from runwick.config.serving import served_pools
+from runwick.contracts.errors import ConfigurationError, InvalidArgument, Problem, StoreError
+from runwick.contracts.stores import Outlook
+from runwick.declarations.pools import Pool
+from runwick.execution.invoke import Invoker
+from runwick.execution.threads import ThreadBackend
+from runwick.policy.lanes import lanes_of
+from runwick.runtime.forks import Forkable, notice
+from runwick.runtime.threads import LoopThread
+from runwick.telemetry import events
+from runwick.telemetry.bus import Bus
+from runwick.telemetry.logs import log_events
+from runwick.worker.engine import Stop, Until, Worker
+from runwick.worker.pools import ServedPool
+from runwick.worker.tally import Tally
+
+if TYPE_CHECKING:
+    from runwick.app.runwick import Runwick
+
+CLOSING_SHARE: Final = 0.1
+"""Providers of process scope have what the drain left of the budget to close, and never less than this part of it."""
+
+_log: Final = logging.getLogger("runwick")
+
+
+class EmbeddedWorker(Forkable):
+    """One worker, for one ``async with``. An application has one at a time in a process.
+
+    Args:
+        rw: whose jobs.
+        pools: what to run at once; None means what the application declares.
+        queues: serve only these; None means all that the pools serve.
+        until: ends the worker by itself, seeing what is left.
+        listen: told of the bus on which the worker says what happens; by default that is logged.
+    """
+
+    def __init__(
+        self,
+        rw: "Runwick",
+        pools: Sequence[Pool] | None = None,
+        *,
+        queues: Sequence[str] | None = None,
+        until: Until | None = None,
+        listen: Callable[[Bus], None] = log_events,
+    ) -> None:
+        super().__init__()
+        self._rw = rw
+        self._wanted = pools
+        self._queues = queues
+        self._until = until
+        self._bus = Bus()
+        listen(self._bus)
+        self._up: Future[None] = Future()
+        self._engine: LoopThread[Outlook | None] = LoopThread(f"runwick-engine-{rw.application}", self._live)
+        self._engine.ended.add_done_callback(self._ended)
+        self._worker: Worker | None = None
+        self._invoker: Invoker | None = None
+        self._has_begun = False
+        self._is_mine = True
+        """Whether this process is the one that made it, and not a child."""
+
+    # What can be seen of it ------------------------------------------------------------------------------------------
+
+    @property
+    def tally(self) -> Tally:
+        """What it has done since its start.
+
+        Raises:
+            InvalidArgument: it has not begun (code ``invalid_state``).
+        """
+        if self._worker is None:
+            raise InvalidArgument("invalid_state", "this worker has not begun; enter it with async with")
+        return self._worker.tally
+
+    @property
+    def running(self) -> int:
+        """How many attempts it holds, in threads and tasks; 0 when it has not begun, and in a child of its process."""
+        notice()
+        return self._worker.running if self._worker is not None and self._is_mine else 0
+
+    @property
+    def failure(self) -> str | None:
+        """Why it cannot work any more, in one sentence; None while it can, or when it was stopped."""
+        if self._engine.ended.done() and (error := self._engine.ended.exception()) is not None:
+            return f"{type(error).__name__}: {error}"
+        return None if self._worker is None else self._worker.failure
+
+    # What can be done with it ----------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Check everything, the store included, and start nothing. It blocks.
+
+        Raises:
+            ConfigurationError: with everything that is wrong.
+        """
+        problems = [*self._rw.problems(), *self._pool_problems()]
+        if problems:
+            sound_store(self._rw, problems)  # what is wrong with the store is told as well
+        else:
+            try:
+                self._rw.store.check()
+            except StoreError as refused:
+                problems.append(store_problem(refused))
+        if problems:
+            raise ConfigurationError(list(dict.fromkeys(problems)))
+
+    @property
+    def pools(self) -> list[Pool]:
+        """The pools that it serves, each with its queues.
+
+        Raises:
+            ConfigurationError: the declarations are wrong.
+        """
+        return self._served()[0]
+
+    def stop(self, *, by_force: bool = False) -> None:
+        """Begin to stop, as leaving does: nothing new begins, running handlers may end within the budget.
+
+        Args:
+            by_force: stop them now. A plain handler cannot be stopped; it is left behind.
+        """
+        self._engine.call_soon(lambda: self._stop(Stop.FORCE if by_force else Stop.DRAIN))
+
+    async def wait(self) -> Outlook | None:
+        """Wait until it has stopped, whoever stopped it. Answers what was left, if it ended by itself.
+
+        Raises:
+            Exception: what ended it, when that was an error.
+        """
+        return await asyncio.shield(asyncio.wrap_future(self._engine.ended)) if self._is_mine else None
+
+    async def __aenter__(self) -> "EmbeddedWorker":
+        """Check everything and begin; when this returns, the worker takes jobs.
+
+        Raises:
+            ConfigurationError: with everything that is wrong; nothing was started.
+            InvalidArgument: the application has a worker already, or this one has been used (code ``invalid_state``).
+            StoreError: the store does not let it in, as while an operator drains the application.
+        """
+        if self._has_begun:
+            raise InvalidArgument(
+                "invalid_state", "this worker has been entered before; make a new one with rw.worker()"
+            )
+        if self._rw.at_work.setdefault("worker", self) is not self:
+            raise InvalidArgument(
+                "invalid_state",
+                f"a worker of {self._rw!r} is at work in this process already; one worker can have several pools: "
+                "rw.worker(pools=[…])",
+            )
+        self._has_begun = True
+        self._loop = asyncio.get_running_loop()
+        self._context = contextvars.copy_context()
+        self._engine.start()
+        try:
+            await asyncio.shield(asyncio.wrap_future(self._up))
+        except BaseException:
+            await self._leave()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Drain and end. Being cancelled meanwhile stops by force what runs, and ends as well.
+
+        Raises:
+            Exception: what ended the worker before, when that was an error and nothing else is on its way.
+        """
+        notice()
+        if not self._is_mine:
+            return
+        await self._leave()
+        if error is None and (ended_by := self._engine.ended.exception()) is not None:
+            raise ended_by
+
+    # Its life --------------------------------------------------------------------------------------------------------
+
+    async def _live(self) -> Outlook | None:
+        """On the engine's loop, which nobody else needs while this blocks."""
+        self.check()
+        self._worker = self._context.run(self._compose)
+        return await self._worker.run(until=self._until)
+
+    def _compose(self) -> Worker:
+        rw = self._rw
+        self._invoker = Invoker(
+            rw.catalog,
+            clock=rw.clock,
+            record_usage=rw.worker_options.record_resource_usage,
+            alone=False,
+            loop=self._loop,
+        )
+        self._bus.listen(events.WorkerReady, lambda _: self._up.set_result(None))
+        return Worker(
+            rw.store,
+            [self._pool(pool, self._invoker) for pool in self.pools],
+            application=rw.application,
+            kinds=frozenset(rw.catalog.handlers),
+            options=rw.worker_options,
+            clock=rw.clock,
+            dice=rw.dice,
+            ids=rw.ids,
+            bus=self._bus,
+        )
+
+    def _pool(self, pool: Pool, invoker: Invoker) -> ServedPool:
+        backend = ThreadBackend(invoker, pool.name, concurrency=pool.concurrency, clock=self._rw.clock, loop=self._loop)
+        return ServedPool(pool.name, backend, tuple(lanes_of(pool.queues or ())), pool.concurrency)
+
+    def _stop(self, urgency: Stop) -> None:
+        if self._worker is not None:
+            self._worker.stop(urgency)
+
+    def _ended(self, ended: "Future[Outlook | None]") -> None:
+        """On the engine's thread."""
+        error = ended.exception()
+        if self._up.done():
+            if error is not None:
+                _log.critical("the worker of %s has ended: %s", self._rw.application, error, exc_info=error)
+        elif error is not None:
+            self._up.set_exception(error)
+        else:
+            self._up.set_result(None)
+
+    async def _leave(self) -> None:
+        """Stop, wait until the engine is over, and close what lives as long as the worker."""
+        begun_s = self._rw.clock.steady_s()
+        self.stop()
+        ended = asyncio.wrap_future(self._engine.ended)
+        cancelled: asyncio.CancelledError | None = None
+        while not ended.done():
+            try:
+                await asyncio.wait([ended])
+            except asyncio.CancelledError as error:
+                cancelled = error
+                self.stop(by_force=True)
+        ended.exception()  # it is told elsewhere; asyncio need not say that nobody looked
+        budget_s = self._rw.worker_options.shutdown_budget.total_seconds()
+        left_s = begun_s + budget_s - self._rw.clock.steady_s()
+        try:
+            await self._close_providers(max(left_s, CLOSING_SHARE * budget_s))
+        finally:
+            self._rw.at_work.pop("worker", None)
+        if cancelled is not None:
+            raise cancelled
+
+    async def _close_providers(self, within_s: float) -> None:
+        if self._invoker is None:
+            return
+        try:
+            await asyncio.wait_for(self._invoker.close_async(), within_s)
+        except TimeoutError:
+            _log.warning("providers of process scope had not closed after %.1f s", within_s)
+
+    def after_fork_in_child(self) -> None:
+        if self._has_begun:
+            self._is_mine = False
+            self._rw.at_work.pop("worker", None)
+
+    # What is wrong ---------------------------------------------------------------------------------------------------
+
+    def _served(self) -> tuple[list[Pool], list[Problem]]:
+        catalog = self._rw.catalog
+        declared = catalog.pools if self._wanted is None else self._wanted
+        return served_pools(declared, catalog.queues, self._queues)
+
+    def _pool_problems(self) -> list[Problem]:
+        try:
+            catalog = self._rw.catalog
+        except ConfigurationError:
+            return []  # told already; without the queues nothing can be said of the pools
+        problems = check_pools(self._wanted or (), catalog.queues, sys.maxsize)
+        if not problems:
+            pools, problems = self._served()
+            problems += check_pools(pools, catalog.queues, self._rw.worker_options.outstanding_max())
+        if not catalog.handlers:
+            problems.append(
+                Problem("missing_handler", self._rw.application, "registers no handler, so there is nothing to run.")
+            )
+        return problems

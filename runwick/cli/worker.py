@@ -1,0 +1,155 @@
+"""``runwick worker``: runs an application's jobs in this process, on threads and on the main thread's event loop.
+
+    import ─▶ check ─┬─ problems, all at once ─▶ exit 2
+                     └─ worker ─▶ signals drain it ─▶ exit
+
+Signals are heard by the main thread whatever its loop is at; what cannot be stopped ends with the process.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from types import FrameType
+from typing import Final, NoReturn
+
+import click
+from setproctitle import setproctitle
+
+from runwick.app.runwick import Runwick
+from runwick.app.worker import EmbeddedWorker
+from runwick.cli.application import load
+from runwick.cli.progress import Progress
+from runwick.cli.reporter import Opening, Reporter, report_worker_events
+from runwick.cli.worker_options import worker_options
+from runwick.contracts.outcomes import OutcomeKind
+from runwick.contracts.stores import Outlook
+from runwick.policy.lanes import lanes_of
+from runwick.telemetry.bus import Bus
+from runwick.telemetry.logs import log_events
+from runwick.worker.engine import nothing_left
+
+STOPPED: Final = 0
+FAILED: Final = 1
+"""With ``--until-empty``: a job of this run ended failed. Otherwise: the worker could not go on, and says why."""
+
+_LATE: Final = 1.15
+"""So many times the budget of its stop after the first signal the process ends, whatever its handlers are at."""
+
+
+@click.command()
+@worker_options
+def command(
+    target: str,
+    app_dir: str,
+    queues: tuple[str, ...] | None,
+    check: bool,
+    until_empty: bool,
+    reporter: Reporter,
+    progress_interval: float,
+) -> None:
+    """Run an application's jobs in this process, on threads and one event loop.
+
+    TERM or Ctrl-C drains: nothing new begins, running handlers may end. A second one stops by force what can be
+    stopped. For handlers that keep the cores busy, or that must be stoppable, there is runwick-supervise.
+    """
+    started_s = time.monotonic()
+    runwick = load(target, app_dir)
+
+    def listen(bus: Bus) -> None:
+        if logging.getLogger("runwick").hasHandlers():  # otherwise the reporter's lines would come twice
+            log_events(bus)
+        report_worker_events(bus, reporter)
+
+    worker = EmbeddedWorker(runwick, queues=queues, until=nothing_left if until_empty else None, listen=listen)
+    worker.check()
+    setproctitle(f"runwick worker {runwick.application}")
+    about = _opening(runwick, worker)
+    reporter.opened(about)
+    if check:
+        reporter.happened("checked", "nothing is wrong, and nothing was started", {})
+        return
+    _stop_at_signals(worker, runwick.worker_options.shutdown_budget.total_seconds() * _LATE)
+    progress = Progress(reporter, worker, lambda: _outlook(runwick, worker), cores=None, interval_s=progress_interval)
+    sys.exit(asyncio.run(_work(runwick, worker, progress, about, reporter, started_s, until_empty=until_empty)))
+
+
+def _opening(runwick: Runwick, worker: EmbeddedWorker) -> Opening:
+    pools = {pool.name: pool.concurrency for pool in worker.pools}
+    return Opening(
+        program="runwick worker",
+        application=runwick.application,
+        store=runwick.store.description,
+        size={"slots": sum(pools.values())},
+        pools=pools,
+        accounting="wall time" if runwick.worker_options.record_resource_usage else None,
+        notes=runwick.store.notes,
+        force="stops by force",
+    )
+
+
+async def _work(
+    runwick: Runwick,
+    worker: EmbeddedWorker,
+    progress: Progress,
+    about: Opening,
+    reporter: Reporter,
+    started_s: float,
+    *,
+    until_empty: bool,
+) -> int:
+    """Work until stopped, or until nothing is left; answers the exit status."""
+    async with worker:
+        progress.begin(about, time.monotonic() - started_s)
+        try:
+            left = await worker.wait()
+        finally:
+            progress.end()
+    progress.summary(left)
+    status = FAILED if until_empty and worker.tally.failed else STOPPED
+    if worker.failure is not None:
+        reporter.happened("failed", worker.failure, {})
+        status = FAILED
+    runwick.close()
+    if worker.running or worker.tally.outcomes[OutcomeKind.INTERRUPTED]:
+        _leave(status)
+    return status
+
+
+async def _outlook(runwick: Runwick, worker: EmbeddedWorker) -> Outlook:
+    lanes = lanes_of(dict.fromkeys(queue for pool in worker.pools for queue in pool.queues or ()))
+    store = runwick.store
+    return await store.run_async(store.outlook(runwick.application, lanes, frozenset(runwick.catalog.handlers)))
+
+
+def _stop_at_signals(worker: EmbeddedWorker, within_s: float) -> None:
+    """The first signal drains, the next ones stop by force; `within_s` after the first one the process ends.
+
+    Not by handlers of the event loop: an async handler that blocks it would keep them from being called.
+    """
+    stopping = False
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal stopping
+        worker.stop(by_force=stopping)
+        if not stopping:
+            stopping = True
+            lateness = threading.Timer(within_s, _leave, [FAILED])
+            lateness.daemon = True
+            lateness.start()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+
+
+def _leave(status: int) -> NoReturn:
+    """End the process at once: a run that was stopped by force may have left something behind that never ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            continue
+    os._exit(status)

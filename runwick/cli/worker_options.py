@@ -1,0 +1,75 @@
+"""What the commands that run a worker, `runwick worker` and `runwick-supervise`, take alike."""
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from runwick.cli.application import app_dir_option
+from runwick.cli.reporter import JsonReporter, Reporter, TextReporter
+from runwick.config.durations import parse_duration
+from runwick.contracts.errors import InvalidArgument
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class DurationType(click.ParamType[float]):
+    """``250ms``, ``15s``, ``2min``, ``24h``; gives seconds."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            return parse_duration(str(value)).total_seconds()
+        except InvalidArgument as refused:
+            self.fail(refused.message, param, ctx)
+
+
+def named_queues(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    """The names between the commas, each once."""
+    return None if value is None else tuple(dict.fromkeys(filter(None, value.split(","))))
+
+
+def reporter_for(ctx: click.Context, param: click.Parameter, value: str) -> Reporter:
+    """What tells people, or machines, on standard output."""
+    return JsonReporter(sys.stdout) if value == "json" else TextReporter(sys.stdout)
+
+
+_OPTIONS = (
+    click.argument("target", metavar="MODULE[:ATTRIBUTE]"),
+    app_dir_option,
+    click.option(
+        "--queues", metavar="A,B", callback=named_queues, help="Serve only these of the queues that the pools serve."
+    ),
+    click.option("--check", is_flag=True, help="Check configuration, application and store; start nothing."),
+    click.option(
+        "--until-empty",
+        is_flag=True,
+        help="End when no job that this worker may run is due, retrying, handed over or running.",
+    ),
+    click.option(
+        "--log-format",
+        "reporter",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        callback=reporter_for,
+        help="For people, or for machines.",
+    ),
+    click.option(
+        "--progress-interval",
+        type=DurationType(),
+        default="5s",
+        show_default=True,
+        help="How often the line of progress comes.",
+    ),
+)
+
+
+def worker_options(command: F) -> F:
+    """Give a command the application as its argument, and the options that every worker has."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command

@@ -1,0 +1,36 @@
+"""Begin: a reserved attempt is authorised to call its handler, charged, and given its payload.
+
+Sent again, it finds the attempt begun and charges nothing.
+"""
+
+import msgspec
+
+from runwick.contracts.attempts import Attempt
+from runwick.contracts.errors import StoreUnavailable
+from runwick.contracts.identity import id_text
+from runwick.contracts.stores import Act
+from runwick.stores.postgres import packed
+from runwick.stores.postgres.bound import Bound
+from runwick.stores.steps import Step, Steps
+
+
+def begin(bound: Bound, attempt: Attempt) -> Act[Attempt | None]:
+    """Authorise and charge a reserved attempt and read its payload; None when it is no longer the caller's.
+
+    Raises (when run):
+        StoreUnavailable: somebody else's transaction holds the job's row.
+    """
+    return Act("begin", lambda: _begin(bound, attempt))
+
+
+def _begin(bound: Bound, attempt: Attempt) -> Steps[Attempt | None]:
+    rows = yield Step("begin", (*bound.gate(), packed.Id(attempt.job_id), packed.Id(attempt.claim_token)))
+    if not rows:
+        return None
+    ((is_free, executions, payload),) = rows
+    if not is_free:
+        raise StoreUnavailable(
+            "store_unavailable",
+            f"another transaction holds the row of job {id_text(attempt.job_id)}; nothing was written, try again",
+        )
+    return msgspec.structs.replace(attempt, begun=True, execution=executions, payload=payload)

@@ -1,0 +1,89 @@
+"""What the acts of one store object know besides their arguments: the store it is bound to, and what it has learned."""
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeVar
+
+from runwick.contracts.administration import Capability
+from runwick.contracts.ambient import Clock, Ids
+from runwick.contracts.stores import Act
+from runwick.stores.postgres import packed
+from runwick.stores.postgres.claims import Claims
+from runwick.stores.postgres.marks import Marks
+from runwick.stores.postgres.names import Names
+from runwick.stores.postgres.revision import REVISION
+from runwick.stores.steps import Steps
+
+T = TypeVar("T")
+
+_REVISION: Final = packed.number(REVISION)
+_KNOWN: Final = packed.texts(sorted(Capability))
+
+
+class Place(Protocol):
+    """The store that was met, as the driver knows it."""
+
+    @property
+    def store_id(self) -> bytes | None: ...
+
+    @property
+    def profile(self) -> str: ...
+
+
+class Bound:
+    """One store object's ground.
+
+    Args:
+        place: the store.
+        allow_unsafe: whether the operator accepts that confirmed work can be lost.
+        clock: for durations alone; every other time is the store's.
+        ids: identities for attempts.
+    """
+
+    def __init__(self, place: Place, *, allow_unsafe: bool, clock: Clock, ids: Ids) -> None:
+        self.ids: Final = ids
+        self.names: Final = Names(self.gate)
+        self.marks: Final = Marks(clock)
+        self.claims: Final = Claims()
+        self._place = place
+        self._allow_unsafe = allow_unsafe
+
+    @property
+    def store_id(self) -> bytes:
+        """The identity of the store; a connection that is open has met it."""
+        store_id = self._place.store_id
+        assert store_id is not None
+        return store_id
+
+    @property
+    def profile(self) -> str:
+        """The durability rule that a receipt confirms."""
+        return self._place.profile
+
+    def gate(self) -> tuple[Any, ...]:
+        """$1 to $4 of every statement that writes; of one that reads, `reading`."""
+        return packed.Id(self.store_id), _REVISION, self._allow_unsafe, _KNOWN
+
+    def reading(self) -> tuple[Any, ...]:
+        """$1 to $3 of a statement that reads: it needs revision and identity, and no durability."""
+        return packed.Id(self.store_id), _REVISION, True
+
+    def forget(self) -> None:
+        """Know nothing of the store again: another one may stand there."""
+        self.names.forget()
+        self.marks.forget()
+        self.claims.forget()
+
+
+class MakesDue(Act[T]):
+    """An act that may make work due: once it has run, `due` holds the numbers of the applications that have some.
+
+    Args:
+        name: as ever.
+        steps: makes the steps, given the set to fill.
+    """
+
+    __slots__ = ("due",)
+
+    def __init__(self, name: str, steps: Callable[[set[int]], Steps[T]]) -> None:
+        self.due: set[int] = set()
+        super().__init__(name, lambda: steps(self.due))

@@ -1,0 +1,46 @@
+"""What this process still holds of each claim it made.
+
+The row of a claim serves recovery. When all attempts of a claim have ended here it is of no use any more, and the next
+settlement takes it along: so recovery need not look at it, and the table stays small. Rows that are missed here (their
+process ended, their leases were lost) are recovery's to delete.
+"""
+
+import collections
+from collections.abc import Iterable
+from typing import Final
+
+_CLAIMS_MAX: Final = 10_000
+"""Of more claims than that, the oldest are left to recovery."""
+_ENDED_MAX: Final = 1_000
+
+
+class Claims:
+    """The claims of one store object of which something is left."""
+
+    def __init__(self) -> None:
+        self._left: dict[bytes, set[bytes]] = {}
+        self._ended: collections.deque[bytes] = collections.deque(maxlen=_ENDED_MAX)
+
+    def made(self, token: bytes, jobs: Iterable[bytes]) -> None:
+        """A claim holds these jobs."""
+        self._left[token] = set(jobs)
+        if len(self._left) > _CLAIMS_MAX:
+            del self._left[next(iter(self._left))]
+
+    def gone(self, token: bytes, job: bytes) -> None:
+        """A job is not held by this claim any more; it may be told again."""
+        left = self._left.get(token)
+        if left is None:
+            return
+        left.discard(job)
+        if not left and self._left.pop(token, None) is not None:
+            self._ended.append(token)
+
+    def ended(self) -> list[bytes]:
+        """Claims of which nothing is left, so that their rows may go. Each is told once."""
+        return [self._ended.popleft() for _ in range(len(self._ended))]
+
+    def forget(self) -> None:
+        """Know nothing again."""
+        self._left.clear()
+        self._ended.clear()

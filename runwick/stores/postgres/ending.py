@@ -1,0 +1,126 @@
+"""What ends attempts, as settle and recover send it: one statement for a batch of any shapes.
+
+What ends in the same way is told once: a member names its way by number::
+
+    ways      outcome, code, state, code         succeeded, –, succeeded, –  │  failed, handler_failed, retrying, …
+    members   job, token, attempt, way, usage…   1 1 1 2 1 1 2 1 …
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from runwick.contracts.attempts import Attempt
+from runwick.contracts.errors import SettlementRejected
+from runwick.contracts.identity import id_text
+from runwick.contracts.outcomes import Answer, ErrorDetail, Settlement
+from runwick.contracts.states import LEASED_STATES, LEGAL_MOVES, JobState
+from runwick.contracts.usage import Usage
+from runwick.stores.postgres import packed
+from runwick.stores.postgres.bound import Bound
+from runwick.stores.steps import Step, Steps
+
+_NOBODY: Final = bytes(16)
+"""No claim has this token."""
+
+_Way = tuple[str, str | None, str, str | None]
+
+_BARRED: Final = {
+    state.value: next((leased.value for leased in LEASED_STATES if state not in LEGAL_MOVES[leased]), None)
+    for state in JobState
+}
+"""By the state that a settlement asks for: the one from which the move is not legal."""
+
+
+def end(bound: Bound, act: str, settlements: Sequence[Settlement]) -> Steps[list[Answer]]:
+    """End these attempts, for settle or recover; answers in input order.
+
+    Raises:
+        SettlementRejected: the content of one cannot be stored, or its job's state does not allow the move; nothing
+            was written.
+    """
+    ways: dict[_Way, int] = {}
+    numbers = [ways.setdefault(_way(settlement), len(ways) + 1) for settlement in settlements]
+    try:
+        columns = (*_members(settlements, numbers), *_ways(ways))
+    except (OverflowError, ValueError) as error:
+        raise SettlementRejected(
+            "settlement_rejected", f"the store cannot hold a value: {error}; nothing was written"
+        ) from error
+    rows = yield Step("settle", (*bound.gate(), act, *columns, packed.ids(bound.claims.ended())))
+    answers = [Answer.DONE] * len(settlements)
+    for place, answer, lane, due_at_ms, job in rows:
+        if answer == "illegal":
+            raise _illegal(settlements[place - 1])
+        if answer == "waits":
+            bound.marks.lower(lane, (due_at_ms, job))
+        else:
+            answers[place - 1] = Answer(answer)
+    for settlement, given in zip(settlements, answers, strict=True):
+        if given is not Answer.LOCKED:
+            bound.claims.gone(settlement.attempt.claim_token, settlement.attempt.job_id)
+    return answers
+
+
+def tokens_of(attempts: Iterable[Attempt]) -> list[bytes]:
+    """The claim tokens of these attempts; one that comes twice holds nothing the second time."""
+    seen: set[tuple[int, bytes]] = set()
+    tokens = []
+    for attempt in attempts:
+        key = attempt.job, attempt.claim_token
+        tokens.append(_NOBODY if key in seen else attempt.claim_token)
+        seen.add(key)
+    return tokens
+
+
+def _way(settlement: Settlement) -> _Way:
+    outcome = settlement.outcome
+    return str(outcome.kind), outcome.code, str(settlement.state), settlement.code
+
+
+def _members(settlements: Sequence[Settlement], ways: Sequence[int]) -> tuple[packed.Packed, ...]:
+    attempts = [settlement.attempt for settlement in settlements]
+    outcomes = [settlement.outcome for settlement in settlements]
+    usages = [outcome.usage or _NOTHING_MEASURED for outcome in outcomes]
+    return (
+        packed.ids([attempt.job_id for attempt in attempts]),
+        packed.ids(tokens_of(attempts)),
+        packed.ids([attempt.attempt_id for attempt in attempts]),
+        packed.numbers(ways),
+        packed.numbers([settlement.delay_ms for settlement in settlements]),
+        packed.numbers([outcome.begun_at_ms for outcome in outcomes]),
+        packed.numbers([usage.wall_us for usage in usages]),
+        packed.numbers([usage.cpu_us for usage in usages]),
+        packed.numbers([usage.rss_peak_bytes for usage in usages]),
+        packed.jsons([_json(outcome.usage) for outcome in outcomes]),
+        packed.jsons([_json(outcome.error) for outcome in outcomes]),
+        packed.blobs([outcome.result for outcome in outcomes]),
+    )
+
+
+def _ways(ways: Iterable[_Way]) -> tuple[packed.Packed, ...]:
+    outcomes, outcome_codes, states, codes = zip(*ways, strict=True) if ways else ((), (), (), ())
+    return (
+        packed.texts(outcomes),
+        packed.texts(outcome_codes),
+        packed.texts(states),
+        packed.texts(codes),
+        packed.texts([_BARRED[state] for state in states]),
+    )
+
+
+def _json(value: Usage | ErrorDetail | None) -> bytes | None:
+    return None if value is None else msgspec.json.encode(value)
+
+
+def _illegal(settlement: Settlement) -> SettlementRejected:
+    state = settlement.state.value
+    return SettlementRejected(
+        "settlement_rejected",
+        f"job {id_text(settlement.attempt.job_id)} is {_BARRED[state]} and cannot become {state}; begin the attempt "
+        "first, or release it",
+    )
+
+
+_NOTHING_MEASURED: Final = Usage()

@@ -1,0 +1,91 @@
+"""Hears of work that other processes made due: a thread with a connection of its own that does nothing but LISTEN.
+
+::
+
+    connect ─▶ LISTEN ─▶ wake everybody, for what came before ─▶ heard ─▶ wake whom it concerns
+       ▲                                                           │      a silence of 30 s: does the server answer?
+       └──── pause, at most 1 s ◀──────── lost ◀───────────────────┘
+
+First LISTEN, then look: what is told in between is heard. A lost hint costs nothing but the wait for the next poll, so
+nothing here is ever an error.
+"""
+
+import contextlib
+import random
+import socket
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from runwick.stores.postgres.connection import Connection, readable
+from runwick.stores.postgres.forks import keep_untouched
+from runwick.stores.postgres.opening import Opening
+from runwick.stores.postgres.statements import sql
+
+PURPOSE: Final = "runwick listening"
+
+_SILENCE_S: Final = 30.0
+_PAUSE_FIRST_S: Final = 0.05
+_PAUSE_LAST_S: Final = 1.0
+
+
+class Listener:
+    """Listens until it is closed.
+
+    Args:
+        opening: opens its connection.
+        told: called on its thread with the number of the application that has work; None stands for any.
+        silence_s: after how long without a word the server is asked whether it is there.
+    """
+
+    def __init__(self, opening: Opening, told: Callable[[int | None], None], silence_s: float = _SILENCE_S) -> None:
+        self._opening = opening
+        self._told = told
+        self._silence_s = silence_s
+        self._end, self._ending = socket.socketpair()
+        self._connection: Connection | None = None
+        self._thread = threading.Thread(target=self._live, name="runwick-postgres-listener", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread and its connection."""
+        self._ending.send(b".")
+        self._thread.join(self._opening.limit_s)
+
+    def forget(self) -> None:
+        """In a forked child: leave the parent's listening alone."""
+        keep_untouched(self._connection)
+        self._end.close()
+        self._ending.close()
+
+    def _live(self) -> None:
+        with contextlib.closing(self._end), contextlib.closing(self._ending):
+            self._stay_connected()
+
+    def _stay_connected(self) -> None:
+        pause_s = _PAUSE_FIRST_S
+        while not self._is_ended(0):
+            with contextlib.suppress(Exception):
+                self._connection = self._opening.connect(PURPOSE)
+                with contextlib.closing(self._connection):
+                    self._connection.fetch(sql("listen").encode())
+                    pause_s = _PAUSE_FIRST_S
+                    self._told(None)
+                    self._listen(self._connection)
+            if self._is_ended(pause_s * random.uniform(0.5, 1.0)):
+                return
+            pause_s = min(2 * pause_s, _PAUSE_LAST_S)
+
+    def _listen(self, connection: Connection) -> None:
+        while True:
+            spoke = readable([connection.fileno(), self._end.fileno()], self._silence_s)
+            if self._end.fileno() in spoke:
+                return
+            if not spoke:
+                connection.fetch(sql("alive").encode())
+            applications = {notification.payload for notification in connection.notifies(timeout=0)}
+            for application in applications:
+                self._told(int(application) if application.isdecimal() else None)
+
+    def _is_ended(self, wait_s: float) -> bool:
+        return bool(readable([self._end.fileno()], wait_s))

@@ -1,0 +1,126 @@
+"""How far this process has looked into each lane, so that a claim need not pass again what was taken before.
+
+What has left a lane stays in its index until it is vacuumed: while somebody's transaction is open, for as long as that
+takes. So a claim looks behind a mark::
+
+    ── taken, gone, not decodable ──┤ mark                        now
+                                    └──── here a claim looks ──────┤ not due yet
+
+A mark stays 250 ms behind the time, because a job that is due from one moment on may be committed a little later. What
+comes to stand before a mark all the same (a job that another process gave back, a commit that was very slow) is found
+by a sweep: a claim that looks from the start of every lane. Sweeps take at most one twentieth of the time.
+
+Threads may share the marks. What one of them overwrites is found by the next sweep.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from runwick.contracts.ambient import Clock
+
+Key = tuple[int, bytes]
+"""(due_at_ms, job): keys sort in claim order."""
+
+START: Final[Key] = (-1, bytes(16))
+"""Before every job of a lane."""
+
+TRAILS_MS: Final = 250
+SWEEP_INTERVAL_S: Final = 1.0
+"""A sweep is due so long after the last one, whatever claims find."""
+SWEEP_REST: Final = 20
+"""No sweep begins before so many times the duration of the last one have passed."""
+
+_INTAKES_MAX: Final = 64
+"""Of more combinations of kinds than that, all marks are forgotten."""
+
+
+class Look(NamedTuple):
+    """Where one claim looks."""
+
+    intake: "_Intake"
+    lanes: Sequence[int]
+    behind: Sequence[Key]
+    """Per lane, the key behind which it looks."""
+    is_sweep: bool
+    began_s: float
+
+
+class _Intake:
+    """The marks of one combination of kinds."""
+
+    def __init__(self) -> None:
+        self.marks: dict[int, Key] = {}
+        self.now_ms = 0
+        self.wants_sweep = True
+        self.swept_s = self.rests_until_s = float("-inf")
+
+
+class Marks:
+    """The marks of one store object, apart for each combination of kinds that is claimed.
+
+    Args:
+        clock: counts the time between sweeps.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._intakes: dict[frozenset[int], _Intake] = {}
+
+    def look(self, lanes: Sequence[int], kinds: frozenset[int]) -> Look:
+        """Where the next claim of these lanes and kinds is to look; `ended` says that it has."""
+        intake = self._intakes.get(kinds)
+        if intake is None:
+            if len(self._intakes) >= _INTAKES_MAX:
+                self._intakes.clear()
+            intake = self._intakes[kinds] = _Intake()
+        now_s = self._clock.steady_s()
+        is_due = intake.wants_sweep or now_s >= intake.swept_s + SWEEP_INTERVAL_S
+        if is_due and now_s >= intake.rests_until_s:
+            return Look(intake, lanes, [START] * len(lanes), True, now_s)
+        return Look(intake, lanes, [intake.marks.get(lane, START) for lane in lanes], False, now_s)
+
+    def ended(self, look: Look) -> None:
+        """The claim has looked, or failed in it."""
+        if look.is_sweep:
+            intake = look.intake
+            intake.swept_s = self._clock.steady_s()
+            intake.rests_until_s = intake.swept_s + SWEEP_REST * (intake.swept_s - look.began_s)
+
+    def found(self, look: Look, now_ms: int, last: tuple[int, Key] | None, *, saw_all: bool) -> None:
+        """Move the marks on.
+
+        Args:
+            look: where the claim looked.
+            now_ms: the store's time at which it did.
+            last: lane and key of the last job that it took.
+            saw_all: whether it saw everything that is due; otherwise it ended behind `last`.
+        """
+        intake = look.intake
+        intake.wants_sweep = saw_all and not look.is_sweep
+        if now_ms < intake.now_ms:  # the store's clock was set back
+            intake.marks.clear()
+        intake.now_ms = now_ms
+        edge = (now_ms - TRAILS_MS, START[1])
+        if saw_all:
+            for lane in look.lanes:
+                _raise(intake.marks, lane, edge)
+        elif last is not None:
+            for lane in look.lanes[: look.lanes.index(last[0])]:
+                _raise(intake.marks, lane, edge)
+            _raise(intake.marks, last[0], min(last[1], edge))
+
+    def lower(self, lane: int, key: Key) -> None:
+        """A job stands in a lane again, at the place that it had."""
+        before = (key[0], START[1])
+        for intake in self._intakes.values():
+            if intake.marks.get(lane, START) > before:
+                intake.marks[lane] = before
+
+    def forget(self) -> None:
+        """Look everywhere again."""
+        self._intakes.clear()
+
+
+def _raise(marks: dict[int, Key], lane: int, key: Key) -> None:
+    if key > marks.get(lane, START):
+        marks[lane] = key

@@ -1,0 +1,260 @@
+-- Jobs from receipt to closing.
+--
+--   job ──1:1──▶ hot ─────n:1──▶ claim     while a job is live: the one narrow row that claims, renewals and
+--    │                                       settlements change, and the claim call that holds it
+--    ├─────1:n──▶ attempt                  append-only: how each attempt ended
+--    │               └──────1:0..1──▶ detail what is heavy or private about it
+--    └─────1:n──▶ closing                  append-only: how each generation ended
+--
+-- A job's state, generation and revision are those of its hot row while it is live, otherwise of its last closing.
+-- The rows of job, attempt, closing and audit are the events: `position` numbers them together in the order in which
+-- they were written, `xid` says by which transaction, so that a reader can stop in front of what may still commit.
+-- Names are unqualified: the migration sets the schema. Ids and tokens are UUIDs, times milliseconds since 1970-01-01 UTC.
+-- Hot paths have no foreign keys: they would lock a parent row for each child.
+
+-- Store, revision and applications ---------------------------------------------------------------------------------
+
+CREATE TABLE store (
+  one                     boolean PRIMARY KEY DEFAULT true CHECK (one),
+  id                      uuid    NOT NULL,
+  created_at_ms           bigint  NOT NULL,
+  capabilities_from_start text[]  NOT NULL     -- what every application gets that comes to be in this store
+);
+
+CREATE TABLE migration (
+  number        integer PRIMARY KEY,
+  name          text    NOT NULL,
+  checksum      text    NOT NULL,              -- SHA-256 of the migration's file
+  applied_at_ms bigint  NOT NULL
+);
+
+CREATE TABLE application (
+  id           integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  name         text    NOT NULL UNIQUE,
+  admission    text    NOT NULL DEFAULT 'open' CHECK (admission IN ('open', 'drain', 'maintenance')),
+  capabilities text[]  NOT NULL
+);
+
+-- The store's time.
+CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE
+  AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
+
+-- Every statement that writes calls this once. It says true, or refuses with what a worker, a producer or an operator
+-- must know; DETAIL is the value that was found, HINT the application's name. What it reads stays locked against ACCESS
+-- EXCLUSIVE until the transaction ends: whoever changes store, migration or application under that lock knows that every
+-- act which was let in before has ended.
+CREATE FUNCTION gate(
+  store_id uuid, revision integer, application integer, act text, allow_unsafe boolean, known text[]
+) RETURNS boolean LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
+AS $$
+DECLARE
+  found record;
+  unknown text;
+BEGIN
+  SELECT own.id, (SELECT max(step.number) FROM migration AS step) AS number, asked.name, asked.admission, asked.capabilities
+    INTO found
+    FROM store AS own LEFT JOIN application AS asked ON asked.id = gate.application
+    WHERE own.one;
+  IF found.number IS DISTINCT FROM gate.revision THEN
+    RAISE EXCEPTION USING ERRCODE = 'RW003', MESSAGE = 'the store has another revision',
+      DETAIL = coalesce(found.number, 0)::text;
+  END IF;
+  IF found.id IS DISTINCT FROM gate.store_id THEN
+    RAISE EXCEPTION USING ERRCODE = 'RW002', MESSAGE = 'this is another store', DETAIL = coalesce(found.id::text, '');
+  END IF;
+  IF found.admission <> 'open' AND (
+    found.admission = 'maintenance' OR gate.act IN ('register', 'dispatch', 'claim', 'begin')
+  ) THEN
+    RAISE EXCEPTION USING ERRCODE = 'RW001', MESSAGE = 'the application does not admit this', DETAIL = found.admission,
+      HINT = found.name;
+  END IF;
+  IF NOT found.capabilities <@ gate.known AND gate.act IN ('register', 'dispatch', 'claim', 'begin') THEN
+    SELECT min(active.name) INTO unknown FROM unnest(found.capabilities) AS active (name)
+      WHERE active.name <> ALL (gate.known);
+    RAISE EXCEPTION USING ERRCODE = 'RW005', MESSAGE = 'the application has an unknown capability', DETAIL = unknown,
+      HINT = found.name;
+  END IF;
+  IF NOT gate.allow_unsafe AND current_setting('synchronous_commit') = 'off' THEN
+    RAISE EXCEPTION USING ERRCODE = 'RW004', MESSAGE = 'a commit could be lost', DETAIL = 'synchronous_commit=off';
+  END IF;
+  IF NOT gate.allow_unsafe AND current_setting('fsync') = 'off' THEN
+    RAISE EXCEPTION USING ERRCODE = 'RW004', MESSAGE = 'a commit could be lost', DETAIL = 'fsync=off';
+  END IF;
+  RETURN true;
+END
+$$;
+
+-- Names that millions of rows share, as small numbers. Rows are only ever added. -----------------------------------
+
+CREATE TABLE lane (
+  id          integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  application integer NOT NULL REFERENCES application (id),
+  queue       text    NOT NULL,
+  priority    text    NOT NULL CHECK (priority IN ('high', 'medium', 'low')),
+  UNIQUE (application, queue, priority)
+);
+
+CREATE TABLE kind (
+  id          integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  application integer NOT NULL REFERENCES application (id),
+  name        text    NOT NULL,
+  version     integer NOT NULL,
+  UNIQUE (application, name, version)
+);
+
+CREATE TABLE policy (
+  id   integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  json text    NOT NULL UNIQUE
+);
+
+CREATE SEQUENCE position AS bigint;
+
+-- What was asked for. Never changed. --------------------------------------------------------------------------------
+
+CREATE TABLE job (
+  id            uuid    PRIMARY KEY,
+  position      bigint  NOT NULL DEFAULT nextval('position'),
+  xid           xid8    NOT NULL DEFAULT pg_current_xact_id(),
+  created_at_ms bigint  NOT NULL,
+  expires_at_ms bigint,
+  operation_id  uuid    NOT NULL,
+  application   integer NOT NULL,
+  lane          integer NOT NULL,
+  kind          integer NOT NULL,
+  policy        integer NOT NULL,
+  payload_bytes integer NOT NULL,
+  tenant        text,
+  traceparent   text,
+  tracestate    text,
+  metadata      bytea,                         -- JSON, byte for byte as it came
+  payload       bytea   NOT NULL               -- JSON, byte for byte as it came
+);
+
+-- A live job. It leaves when its generation ends. Half of each page is kept free and no index holds what a claim, a
+-- renewal or a release changes, so that these only write beside the row and touch no index (HOT updates).
+
+CREATE TABLE hot (
+  job                    uuid    PRIMARY KEY,
+  due_at_ms              bigint  NOT NULL,
+  lease_until_ms         bigint,
+  claim                  uuid,                 -- the token of the claim that holds it, while it is leased
+  expires_at_ms          bigint,               -- every planned retry moves it on (the job keeps what was asked for)
+  cancel_requested_at_ms bigint,
+  application            integer NOT NULL,
+  lane                   integer NOT NULL,
+  kind                   integer NOT NULL,
+  payload_bytes          integer NOT NULL,
+  generation             integer NOT NULL DEFAULT 1,
+  revision               integer NOT NULL DEFAULT 1,
+  attempts               integer NOT NULL DEFAULT 0,   -- the number of the generation's last attempt
+  executions             smallint NOT NULL DEFAULT 0,  -- charged in this generation
+  max_executions         smallint NOT NULL,
+  unstarted              smallint NOT NULL DEFAULT 0,  -- claims in a row that were abandoned before they began
+  crashes                smallint NOT NULL DEFAULT 0,  -- attempts of this generation that killed their executor
+  state                  text    NOT NULL DEFAULT 'pending',   -- pending, reserved, running or retrying
+  code                   text,                 -- why a job that was tried before waits
+  CHECK ((claim IS NULL) = (lease_until_ms IS NULL))   -- more would be felt: each claim and renewal evaluates it
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+
+-- All live jobs of a lane in claim order. Leased ones stand among them and are passed over at their row; kinds that a
+-- worker cannot decode are passed over here.
+CREATE INDEX hot_ready ON hot (lane, due_at_ms, job, kind);
+
+-- Claim calls that took something, while one of their leases may be left. Recovery finds what has run out through
+-- them: renewals move the leases of `hot` alone, so a claim may be looked at in vain and is then put off.
+
+CREATE TABLE claim (
+  token            uuid    PRIMARY KEY,        -- chosen by the worker: every later write of an attempt must show it
+  first_attempt_id uuid    NOT NULL,           -- the ids of its attempts are counted from it, in the order of jobs
+  worker           uuid    NOT NULL,
+  claimed_at_ms    bigint  NOT NULL,
+  check_at_ms      bigint  NOT NULL,           -- none of its leases runs out before
+  application      integer NOT NULL,
+  jobs             uuid[]  STORAGE PLAIN NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+
+CREATE INDEX claim_check ON claim (application, check_at_ms, token);
+
+-- How attempts ended. Only ever appended to. -----------------------------------------------------------------------
+
+CREATE TABLE attempt (
+  job            uuid    NOT NULL,
+  generation     integer NOT NULL,
+  number         integer NOT NULL,
+  position       bigint  NOT NULL DEFAULT nextval('position'),
+  xid            xid8    NOT NULL DEFAULT pg_current_xact_id(),
+  attempt_id     uuid    NOT NULL,
+  worker         uuid,
+  claimed_at_ms  bigint,
+  begun_at_ms    bigint,                       -- the executor's mark (NULL when it left none)
+  ended_at_ms    bigint  NOT NULL,
+  wall_us        bigint,
+  cpu_us         bigint,
+  rss_peak_bytes bigint,
+  kind           integer NOT NULL,
+  outcome        text    NOT NULL,
+  code           text,
+  usage          text,                         -- all that was measured: a JSON array in the order of Usage
+  PRIMARY KEY (job, generation, number)
+);
+
+-- How generations ended. Only ever appended to.
+
+CREATE TABLE closing (
+  job         uuid     NOT NULL,
+  generation  integer  NOT NULL,
+  position    bigint   NOT NULL DEFAULT nextval('position'),
+  xid         xid8     NOT NULL DEFAULT pg_current_xact_id(),
+  ended_at_ms bigint   NOT NULL,
+  application integer  NOT NULL,
+  revision    integer  NOT NULL,
+  executions  smallint NOT NULL,
+  state       text     NOT NULL,
+  code        text,
+  PRIMARY KEY (job, generation)
+);
+
+-- Most jobs succeed: a list of those reads the table from its end. A list of others repeats this condition.
+CREATE INDEX closing_unsuccessful ON closing (application, state, position) WHERE state <> 'succeeded';
+
+-- What an attempt left behind that is heavy or private. It may be deleted before its attempt.
+
+CREATE TABLE detail (
+  attempt     uuid   PRIMARY KEY,              -- attempt.attempt_id
+  ended_at_ms bigint NOT NULL,                 -- its own age
+  error       text,                            -- a JSON array in the order of ErrorDetail
+  result      bytea                            -- JSON, byte for byte as it came
+);
+
+-- Who works here, as the workers last said themselves. -------------------------------------------------------------
+
+CREATE TABLE worker (
+  id             uuid    PRIMARY KEY,
+  seen_at_ms     bigint  NOT NULL,
+  departed_at_ms bigint,
+  application    integer NOT NULL,
+  process        integer NOT NULL,
+  executors      integer NOT NULL,
+  host           text    NOT NULL,
+  queues         text    NOT NULL              -- a JSON array of names
+) WITH (fillfactor = 50);
+
+-- When the next recovery pass of an application is due. Whoever moves it on runs the pass.
+
+CREATE TABLE recovery (
+  application integer PRIMARY KEY REFERENCES application (id),
+  next_at_ms  bigint  NOT NULL
+) WITH (fillfactor = 50);
+
+-- What an operator did.
+
+CREATE TABLE audit (
+  position    bigint  PRIMARY KEY DEFAULT nextval('position'),
+  xid         xid8    NOT NULL DEFAULT pg_current_xact_id(),
+  at_ms       bigint  NOT NULL,
+  application integer,
+  actor       text    NOT NULL,
+  action      text    NOT NULL,
+  before      text,
+  after       text
+);

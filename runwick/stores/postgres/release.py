@@ -1,0 +1,34 @@
+"""Release: attempts that provably never reached their handler go back as if they had not been claimed.
+
+Charge and number are taken back, no attempt row is left, the job stands where it stood. Only the revision rises.
+"""
+
+from collections.abc import Sequence
+
+from runwick.contracts.attempts import Attempt
+from runwick.contracts.outcomes import Answer
+from runwick.contracts.stores import Act
+from runwick.stores.postgres import packed
+from runwick.stores.postgres.bound import Bound, MakesDue
+from runwick.stores.postgres.ending import tokens_of
+from runwick.stores.steps import Step, Steps
+
+
+def release(bound: Bound, attempts: Sequence[Attempt]) -> Act[list[Answer]]:
+    """Give these back; answers in input order. A second time answers NOT_YOURS."""
+    return MakesDue("release", lambda due: _release(bound, attempts, due))
+
+
+def _release(bound: Bound, attempts: Sequence[Attempt], due: set[int]) -> Steps[list[Answer]]:
+    jobs = packed.ids([attempt.job_id for attempt in attempts])
+    rows = yield Step("release", (*bound.gate(), jobs, packed.ids(tokens_of(attempts))))
+    answers = [Answer.NOT_YOURS] * len(attempts)
+    for place, answer, lane, due_at_ms, job in rows:
+        answers[place - 1] = Answer(answer)
+        if answer == Answer.DONE:
+            bound.marks.lower(lane, (due_at_ms, job))
+            due |= bound.names.serves
+    for attempt, given in zip(attempts, answers, strict=True):
+        if given is not Answer.LOCKED:
+            bound.claims.gone(attempt.claim_token, attempt.job_id)
+    return answers

@@ -1,0 +1,2 @@
+-- Nothing: does the server answer?
+SELECT 1;

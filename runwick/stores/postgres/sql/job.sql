@@ -1,0 +1,34 @@
+-- A job as it stands, by its hot row while it is live, else by its last closing; and its closed attempts.
+-- takes: the gate's $1 to $3; name of the application, job
+-- returns: one row per attempt, oldest first, or one with NULLs behind the job's columns: name, version, queue, priority,
+--          tenant, created_at_ms, policy (JSON), state, code, generation, revision, executions, due_at_ms (while it
+--          waits), ended_at_ms (when it ended); attempt id, generation, number, outcome, code, begun_at_ms, ended_at_ms,
+--          usage, error, result
+SELECT
+  kind.name, kind.version, lane.queue, lane.priority, job.tenant, job.created_at_ms, policy.json,
+  coalesce(hot.state, closing.state),
+  CASE WHEN hot.job IS NULL THEN closing.code WHEN hot.claim IS NULL THEN hot.code END,
+  coalesce(hot.generation, closing.generation),
+  coalesce(hot.revision, closing.revision),
+  coalesce(hot.executions, closing.executions),
+  CASE WHEN hot.claim IS NULL THEN hot.due_at_ms END,
+  CASE WHEN hot.job IS NULL THEN closing.ended_at_ms END,
+  attempt.attempt_id, attempt.generation, attempt.number, attempt.outcome, attempt.code, attempt.begun_at_ms,
+  attempt.ended_at_ms, attempt.usage, detail.error, detail.result
+FROM (SELECT runwick.gate($1, $2::integer, NULL, 'job', $3, NULL) AS open) AS gate
+JOIN runwick.application AS application ON gate.open AND application.name = $4
+JOIN runwick.job AS job ON job.id = $5 AND job.application = application.id
+JOIN runwick.kind AS kind ON kind.id = job.kind
+JOIN runwick.lane AS lane ON lane.id = job.lane
+JOIN runwick.policy AS policy ON policy.id = job.policy
+LEFT JOIN runwick.hot AS hot ON hot.job = job.id
+LEFT JOIN LATERAL (
+  SELECT closing.*
+  FROM runwick.closing AS closing
+  WHERE closing.job = job.id
+  ORDER BY closing.generation DESC
+  LIMIT 1
+) AS closing ON true
+LEFT JOIN runwick.attempt AS attempt ON attempt.job = job.id
+LEFT JOIN runwick.detail AS detail ON detail.attempt = attempt.attempt_id
+ORDER BY attempt.generation, attempt.number;

@@ -1,0 +1,37 @@
+-- Free rows as if they had not been claimed: the due time and all that counts failures stay. A row that somebody else's
+-- transaction holds is not waited for.
+-- takes: the gate's $1 to $4; per attempt: job, claim token
+-- returns: place (from 1), 'done' with lane, due_at_ms and job, or 'locked', or 'not_yours'
+WITH member AS MATERIALIZED (
+  SELECT asked.job, hot.state, hot.application, asked.claim, asked.place
+  FROM unnest($5::uuid[], $6::uuid[]) WITH ORDINALITY AS asked (job, claim, place)
+  LEFT JOIN LATERAL (
+    SELECT hot.state, hot.application
+    FROM runwick.hot AS hot
+    WHERE hot.job = asked.job AND hot.claim = asked.claim
+    FOR UPDATE SKIP LOCKED
+  ) AS hot ON true
+), gate AS MATERIALIZED (
+  SELECT bool_and(runwick.gate($1, $2::integer, meant.application, 'release', $3, $4)) AS open
+  FROM (
+    SELECT unnest(coalesce(array_agg(DISTINCT application), '{NULL}')) AS application
+    FROM member
+    WHERE state IS NOT NULL
+  ) AS meant
+), freed AS (
+  UPDATE runwick.hot AS hot SET
+    state = CASE WHEN hot.executions > (hot.state = 'running')::integer THEN 'retrying' ELSE 'pending' END,
+    revision = hot.revision + 1,
+    attempts = hot.attempts - 1,
+    executions = hot.executions - (hot.state = 'running')::integer,
+    claim = NULL,
+    lease_until_ms = NULL
+  FROM gate CROSS JOIN member
+  WHERE gate.open AND member.state IS NOT NULL AND hot.job = member.job
+  RETURNING member.place, hot.lane, hot.due_at_ms, hot.job
+)
+SELECT freed.place, 'done', freed.lane, freed.due_at_ms, freed.job FROM freed
+UNION ALL
+SELECT member.place, CASE WHEN hot.job IS NULL THEN 'not_yours' ELSE 'locked' END, NULL, NULL, NULL
+FROM member LEFT JOIN runwick.hot AS hot ON hot.job = member.job AND hot.claim = member.claim
+WHERE member.state IS NULL;

@@ -1,0 +1,133 @@
+"""The PostgreSQL store: every act of the store protocols on one database, which processes of many hosts share.
+
+The acts are the modules beside this one, under the same names; the driver runs them.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from runwick.config.options import PostgresOptions
+from runwick.contracts.ambient import Clock, Ids
+from runwick.contracts.attempts import Attempt, Beat, Claim, ClaimPlan, Expired, Held, Kind, Lane, WorkerPresence
+from runwick.contracts.dispatching import Command, Receipt
+from runwick.contracts.outcomes import Answer, Settlement
+from runwick.contracts.stores import Act, CostlyRun, JobRecord, Outlook
+from runwick.stores.postgres import begin, claim, dispatch, lease, read, recover, register, release, settle
+from runwick.stores.postgres.address import Address
+from runwick.stores.postgres.bound import Bound, MakesDue
+from runwick.stores.postgres.driver import Driver
+
+T = TypeVar("T")
+
+
+class PostgresStore:
+    """One process's store in one database. It opens at the first act, also after a fork or `close`.
+
+    Args:
+        address: of the database.
+        options: the limit of a call, and whether unsafe durability is accepted.
+        concurrent_calls: how many calls besides a worker's own may be under way at once.
+        clock: for durations and for a guess at the store's time, which alone decides.
+        ids: identities for attempts.
+    """
+
+    def __init__(
+        self, address: Address, *, options: PostgresOptions, concurrent_calls: int, clock: Clock, ids: Ids
+    ) -> None:
+        self._shown: Final = address.shown
+        self._driver = Driver(
+            address, options, concurrent_calls=concurrent_calls, clock=clock, opened=lambda: self._bound.forget()
+        )
+        self._bound = Bound(self._driver, allow_unsafe=options.allow_unsafe_durability, clock=clock, ids=ids)
+        self._notes: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self._notes
+
+    @property
+    def profile(self) -> str:
+        return self._driver.profile
+
+    @property
+    def store_id(self) -> bytes | None:
+        return self._driver.store_id
+
+    @property
+    def description(self) -> str:
+        return f"postgres {self._shown}"
+
+    def now_ms(self) -> int:
+        return self._driver.now_ms()
+
+    def check(self) -> None:
+        """Open the store and check all that could refuse it.
+
+        Raises:
+            StoreError: with the code of what is wrong.
+        """
+        self._notes = self._driver.check()
+
+    def wake_on_work(self, wake: Callable[[], None]) -> Callable[[], None]:
+        serves = self._bound.names.serves
+        return self._driver.wake_on_work(wake, lambda application: not serves or application in serves)
+
+    def close(self) -> None:
+        self._driver.close()
+
+    def run(self, act: Act[T]) -> T:
+        answer = self._driver.run(act)
+        self._tell(act)
+        return answer
+
+    async def run_async(self, act: Act[T]) -> T:
+        answer = await self._driver.run_async(act)
+        self._tell(act)
+        return answer
+
+    def dispatch(self, commands: Sequence[Command]) -> Act[list[Receipt]]:
+        return dispatch.dispatch(self._bound, commands)
+
+    def resolve(self, application: str, operation_id: bytes) -> Act[Receipt | None]:
+        return dispatch.resolve(self._bound, application, operation_id)
+
+    def register(self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind]) -> Act[None]:
+        return register.register(self._bound, application, lanes, kinds)
+
+    def claim(self, plan: ClaimPlan) -> Act[Claim]:
+        return claim.claim(self._bound, plan)
+
+    def begin(self, attempt: Attempt) -> Act[Attempt | None]:
+        return begin.begin(self._bound, attempt)
+
+    def release(self, attempts: Sequence[Attempt]) -> Act[list[Answer]]:
+        return release.release(self._bound, attempts)
+
+    def settle(self, settlements: Sequence[Settlement]) -> Act[list[Answer]]:
+        return settle.settle(self._bound, settlements)
+
+    def renew(
+        self, presence: WorkerPresence, held: Sequence[Held], lease_ms: int, recovery_interval_ms: int
+    ) -> Act[Beat]:
+        return lease.renew(self._bound, presence, held, lease_ms, recovery_interval_ms)
+
+    def recover(self, application: str, decide: Callable[[Expired], Settlement], limit: int) -> Act[int]:
+        return recover.recover(self._bound, application, decide, limit)
+
+    def depart(self, presence: WorkerPresence) -> Act[None]:
+        return lease.depart(self._bound, presence)
+
+    def job(self, application: str, job_id: bytes) -> Act[JobRecord | None]:
+        return read.job(self._bound, application, job_id)
+
+    def outlook(self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind]) -> Act[Outlook]:
+        return read.outlook(self._bound, application, lanes, kinds)
+
+    def costliest(self, application: str, by: str, limit: int) -> Act[list[CostlyRun]]:
+        return read.costliest(self._bound, application, by, limit)
+
+    def _tell(self, act: Act[T]) -> None:
+        """Work that is due wakes who may take it, after the commit and when the connection is free again."""
+        if isinstance(act, MakesDue):
+            for application in act.due:
+                self._driver.notify(application)

@@ -1,0 +1,81 @@
+"""Tells other processes that work was made due: after the commit, on a thread of its own, at most every 10 ms.
+
+Whoever commits a notification takes a lock of the whole server, so a busy producer sends one for many dispatches::
+
+    tell ──▶ the last one was sent 10 ms ago or more ──▶ at once
+                                            less ago ──▶ at the end of these 10 ms, one for all that came meanwhile
+
+What cannot be sent is left to polling.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from runwick.runtime.forks import Forkable
+from runwick.runtime.place import in_executor
+
+INTERVAL_S: Final = 0.01
+
+_FLUSH_S: Final = 5.0
+
+
+class Teller(Forkable):
+    """Collects what is to be told. Its thread starts with the first word and ends with `close`.
+
+    Args:
+        send: tells these applications' numbers; may raise.
+    """
+
+    def __init__(self, send: Callable[[list[int]], None]) -> None:
+        super().__init__()
+        self._send = send
+        self._untold: set[int] = set()
+        self._news = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def tell(self, application: int) -> None:
+        """Say that an application has work. Returns at once; in an executor, which has no threads, when it is said."""
+        if in_executor():
+            self._send_quietly([application])
+            return
+        with self._news:
+            self._untold.add(application)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._live, name="runwick-postgres-teller", daemon=True)
+                with contextlib.suppress(RuntimeError):  # the interpreter is ending
+                    self._thread.start()
+            self._news.notify()
+
+    def close(self) -> None:
+        """Send what is left, and end the thread. The next word starts another."""
+        with self._news:
+            thread, self._thread = self._thread, None
+            self._news.notify()
+        if thread is not None and thread.is_alive():
+            thread.join(_FLUSH_S)
+
+    def after_fork_in_child(self) -> None:
+        self._untold = set()  # what was not yet told is told by the parent
+        self._news = threading.Condition()
+        self._thread = None
+
+    def _live(self) -> None:
+        itself = threading.current_thread()
+        while True:
+            with self._news:
+                while not self._untold and self._thread is itself:
+                    self._news.wait()
+                if not self._untold:
+                    return
+                untold, self._untold = sorted(self._untold), set()
+                is_last = self._thread is not itself
+            self._send_quietly(untold)
+            if not is_last:
+                time.sleep(INTERVAL_S)
+
+    def _send_quietly(self, applications: list[int]) -> None:
+        with contextlib.suppress(Exception):
+            self._send(applications)

@@ -1,0 +1,397 @@
+"""What only the PostgreSQL store can show: its rows, their order, and what other transactions mean to it."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from runwick.contracts.attempts import Attempt, Kind, Lane
+from runwick.contracts.errors import StoreUnavailable
+from runwick.contracts.identity import id_text
+from runwick.contracts.outcomes import Answer, Outcome, OutcomeKind, Settlement
+from runwick.contracts.policies import JobPolicy
+from runwick.contracts.states import JobState, Priority
+from runwick.stores.postgres.lease import PRESENCE_KEPT_MS
+from tests.conformance.ground import APPLICATION, FAILURE, LARGE, LEASE_MS, SUCCESS, USAGE, Bench, held, ids_of
+from tests.conformance.places import Database
+from tests.postgres.asking import eventually
+
+
+@pytest.fixture
+def postgres_bench(postgres_database: Database) -> Iterator[Bench]:
+    bench = postgres_database.bench()
+    yield bench
+    bench.store.close()
+
+
+@contextmanager
+def somebody_holds(database: Database, *attempts: Attempt) -> Iterator[None]:
+    """Another transaction, perhaps a user's own, has locked the rows of these jobs."""
+    with psycopg.connect(database.url) as connection:
+        ids = [id_text(attempt.job_id) for attempt in attempts]
+        connection.execute("SELECT job FROM runwick.hot WHERE job = ANY (%s::uuid[]) FOR UPDATE", (ids,))
+        yield
+
+
+class TestRowsThatAreHeld:
+    """Nothing waits for them, and nothing is decided about them."""
+
+    def test_a_settlement_is_answered_row_by_row(self, postgres_bench: Bench, postgres_database: Database) -> None:
+        postgres_bench.dispatch(3)
+        attempts = postgres_bench.claim().attempts
+        batch = [Settlement(attempt, SUCCESS, JobState.SUCCEEDED) for attempt in attempts]
+        with somebody_holds(postgres_database, attempts[1]):
+            answers = postgres_bench.run(postgres_bench.store.settle(batch))
+            assert answers == [Answer.DONE, Answer.LOCKED, Answer.DONE]
+        assert postgres_bench.job(attempts[1].job_id).state is JobState.RUNNING
+        assert postgres_bench.run(postgres_bench.store.settle(batch)) == [Answer.DONE] * 3
+
+    def test_a_renewal_renews_the_others(self, postgres_bench: Bench, postgres_database: Database) -> None:
+        postgres_bench.dispatch(3)
+        attempts = postgres_bench.claim().attempts
+        postgres_bench.release(attempts[2])
+        with somebody_holds(postgres_database, attempts[0]):
+            renewal = postgres_bench.store.renew(postgres_bench.presence(), held(*attempts), 2 * LEASE_MS, 1_000)
+            beat = postgres_bench.run(renewal)
+        assert (list(beat.locked), list(beat.lost)) == ([attempts[0].job], [attempts[2].job])
+        postgres_bench.clock.advance_ms(LEASE_MS)
+        assert ids_of([expired.attempt for expired in postgres_bench.recover()]) == [attempts[0].job_id]
+
+    def test_a_release_frees_the_others(self, postgres_bench: Bench, postgres_database: Database) -> None:
+        postgres_bench.dispatch(2)
+        attempts = postgres_bench.claim().attempts
+        with somebody_holds(postgres_database, attempts[0]):
+            assert postgres_bench.release(*attempts) == [Answer.LOCKED, Answer.DONE]
+        assert postgres_bench.release(*attempts) == [Answer.DONE, Answer.NOT_YOURS]
+
+    def test_a_begin_says_that_it_can_be_tried_again(self, postgres_bench: Bench, postgres_database: Database) -> None:
+        attempt = postgres_bench.claimed(payload=LARGE)
+        with somebody_holds(postgres_database, attempt), pytest.raises(StoreUnavailable, match="holds the row of job"):
+            postgres_bench.run(postgres_bench.store.begin(attempt))
+        assert postgres_bench.job(attempt.job_id).executions == 0
+        assert postgres_bench.run(postgres_bench.store.begin(attempt)) is not None
+
+    def test_a_claim_takes_the_others(self, postgres_bench: Bench, postgres_database: Database) -> None:
+        job_ids = postgres_bench.dispatch(3)
+        first = postgres_bench.claim(free=1).attempts
+        postgres_bench.release(*first)
+        with somebody_holds(postgres_database, *first):
+            assert ids_of(postgres_bench.claim().attempts) == job_ids[1:]
+        assert ids_of(postgres_bench.claim().attempts) == job_ids[:1]
+
+    def test_a_recovery_recovers_the_others(self, postgres_bench: Bench, postgres_database: Database) -> None:
+        job_ids = postgres_bench.dispatch(3)
+        attempts = postgres_bench.claim().attempts
+        postgres_bench.clock.advance_ms(LEASE_MS)
+        with somebody_holds(postgres_database, attempts[0]):
+            recovering = postgres_bench.store.recover(
+                APPLICATION, lambda expired: Settlement(expired.attempt, FAILURE, JobState.RETRYING), 100
+            )
+            assert postgres_bench.run(recovering) == 2
+        assert postgres_bench.job(job_ids[0]).state is JobState.RUNNING
+        assert ids_of([expired.attempt for expired in postgres_bench.recover()]) == job_ids[:1]
+
+
+class TestTwoAtOnce:
+    def test_a_dispatch_that_somebody_is_just_sending_answers_the_same(
+        self, postgres_bench: Bench, postgres_database: Database
+    ) -> None:
+        """The first sending is not committed yet, so that the second one's snapshot cannot show it."""
+        known, command = postgres_bench.command(), postgres_bench.command()
+        postgres_bench.run(postgres_bench.store.dispatch([known]))
+        answers: list[Any] = []
+        with psycopg.connect(postgres_database.url) as first:
+            first.execute(
+                "INSERT INTO runwick.job (id, created_at_ms, operation_id, application, lane, kind, policy, "
+                "payload_bytes, payload) SELECT %s::uuid, created_at_ms, %s::uuid, application, lane, kind, policy, "
+                "payload_bytes, payload FROM runwick.job",
+                (id_text(command.job_id), id_text(command.operation_id)),
+            )
+            act = postgres_bench.store.dispatch([command])
+            second = threading.Thread(target=lambda: answers.append(postgres_bench.run(act)))
+            second.start()
+            eventually(
+                lambda: postgres_database.execute(
+                    "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+                ),
+                "the second sending waits for the first",
+            )
+        second.join()
+        assert [receipt.job for receipt in answers[0]] == [command.job_id]
+        assert postgres_database.execute("SELECT count(*) FROM runwick.hot") == [(1,)]
+
+    def test_workers_that_do_everything_at_once_meet_no_deadlock(self, postgres_bench: Bench) -> None:
+        """Each act locks rows without waiting, so none can wait for another in a circle."""
+        postgres_bench.dispatch(60)
+        errors: list[BaseException] = []
+
+        def work(bench: Bench) -> None:
+            try:
+                for turn in range(12):
+                    attempts = bench.claim(free=8).attempts
+                    bench.run(bench.store.renew(bench.presence(), held(*attempts[::-1]), LEASE_MS, 1))
+                    bench.release(*attempts[turn % 3 :: 3])
+                    bench.run(
+                        bench.store.settle(
+                            [
+                                Settlement(attempt, FAILURE, JobState.RETRYING, delay_ms=turn % 2 or None)
+                                for attempt in attempts[::-1]
+                            ]
+                        )
+                    )
+                    bench.recover()
+            except BaseException as error:
+                errors.append(error)
+
+        others = [postgres_bench.another() for _ in range(2)]
+        benches = [postgres_bench]
+        benches += [
+            Bench("postgres", other, postgres_bench.clock, postgres_bench.administration, postgres_bench.another)
+            for other in others
+        ]
+        threads = [threading.Thread(target=work, args=(bench,)) for bench in benches]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for other in others:
+            other.close()
+        assert errors == []
+        postgres_bench.clock.advance_ms(1)
+        assert len(postgres_bench.claim(free=128).attempts) == 60
+
+
+class TestMarks:
+    def test_what_this_process_gives_back_is_found_at_once(self, postgres_bench: Bench) -> None:
+        postgres_bench.dispatch(3)
+        postgres_bench.clock.advance_ms(10_000)
+        postgres_bench.dispatch(10)
+        (early,) = postgres_bench.claim(free=1).attempts
+        assert len(postgres_bench.claim(free=4).attempts) == 4
+        postgres_bench.release(early)
+        assert ids_of(postgres_bench.claim(free=1).attempts) == [early.job_id]
+        (again,) = postgres_bench.claim(free=1).attempts
+        postgres_bench.retry(again, None)
+        assert ids_of(postgres_bench.claim(free=1).attempts) == [again.job_id]
+
+    def test_what_another_process_gives_back_is_found_by_a_sweep(self, postgres_bench: Bench) -> None:
+        postgres_bench.dispatch(3)
+        postgres_bench.clock.advance_ms(10_000)
+        postgres_bench.dispatch(10)
+        (early,) = postgres_bench.claim(free=1).attempts
+        assert len(postgres_bench.claim(free=4).attempts) == 4
+        other = postgres_bench.another()
+        other.run(other.release([early]))
+        other.close()
+        assert early.job_id not in ids_of(postgres_bench.claim(free=2).attempts)
+        postgres_bench.clock.advance_ms(1_000)
+        assert ids_of(postgres_bench.claim(free=1).attempts) == [early.job_id]
+
+    def test_an_idle_worker_finds_it_with_its_next_claim(self, postgres_bench: Bench) -> None:
+        attempt = postgres_bench.claimed()
+        postgres_bench.clock.advance_ms(10_000)
+        assert postgres_bench.claim().attempts == []
+        other = postgres_bench.another()
+        other.run(other.release([attempt]))
+        other.close()
+        assert ids_of(postgres_bench.claim().attempts) == [attempt.job_id]
+
+    @pytest.mark.parametrize(("late_ms", "found"), [(200, True), (300, False)])
+    def test_a_commit_may_come_a_little_late(
+        self, postgres_bench: Bench, postgres_database: Database, late_ms: int, found: bool
+    ) -> None:
+        postgres_bench.dispatch(2)
+        postgres_bench.clock.advance_ms(10_000)
+        job_ids = postgres_bench.dispatch(20)
+        assert len(postgres_bench.claim(free=3).attempts) == 3
+        postgres_database.execute(
+            "UPDATE runwick.hot SET due_at_ms = due_at_ms - %s WHERE job = %s::uuid", late_ms, id_text(job_ids[-1])
+        )
+        assert (job_ids[-1] in ids_of(postgres_bench.claim(free=3).attempts)) is found
+        postgres_bench.clock.advance_ms(1_000)
+        assert (job_ids[-1] in ids_of(postgres_bench.claim(free=3).attempts)) is not found
+
+
+class TestRows:
+    def test_positions_number_all_append_only_rows_in_the_order_of_their_writing(
+        self, postgres_bench: Bench, postgres_database: Database
+    ) -> None:
+        postgres_bench.dispatch(2)
+        batch = [Settlement(attempt, SUCCESS, JobState.SUCCEEDED) for attempt in postgres_bench.claim().attempts]
+        postgres_bench.run(postgres_bench.store.settle(batch))
+        rows = postgres_database.execute(
+            "SELECT position, xid::text::bigint, 'job', id FROM runwick.job "
+            "UNION ALL SELECT position, xid::text::bigint, 'attempt', job FROM runwick.attempt "
+            "UNION ALL SELECT position, xid::text::bigint, 'closing', job FROM runwick.closing ORDER BY 1"
+        )
+        assert [table for _, _, table, _ in rows] == ["job"] * 2 + ["attempt"] * 2 + ["closing"] * 2
+        dispatched, settled = rows[0][1], rows[2][1]
+        assert [xid for _, xid, _, _ in rows] == [dispatched] * 2 + [settled] * 4
+        assert len({position for position, *_ in rows}) == 6
+
+    def test_claims_renewals_and_releases_touch_no_index(
+        self, postgres_bench: Bench, postgres_database: Database
+    ) -> None:
+        def updates() -> tuple[object, ...]:
+            postgres_database.execute("SELECT pg_stat_clear_snapshot()")
+            (row,) = postgres_database.execute(
+                "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relid = 'runwick.hot'::regclass"
+            )
+            return row
+
+        before = updates()
+        postgres_bench.dispatch(5)
+        attempts = postgres_bench.claim().attempts
+        postgres_bench.run(postgres_bench.store.renew(postgres_bench.presence(), held(*attempts), LEASE_MS + 1, 1_000))
+        postgres_bench.release(*attempts)
+        postgres_bench.store.close()  # statistics are sent when a session ends
+        after = (int(str(before[0])) + 15, int(str(before[1])) + 15)
+        eventually(lambda: updates() == after, "fifteen updates, all of them beside the row")
+
+    def test_a_job_leaves_the_hot_table_when_it_ends(self, postgres_bench: Bench, postgres_database: Database) -> None:
+        postgres_bench.succeed(postgres_bench.claimed())
+        assert postgres_database.execute("SELECT count(*) FROM runwick.hot") == [(0,)]
+        assert postgres_database.execute("SELECT count(*), max(revision) FROM runwick.closing") == [(1, 3)]
+
+    def test_a_claim_of_which_nothing_is_left_goes_with_the_next_settlement(
+        self, postgres_bench: Bench, postgres_database: Database
+    ) -> None:
+        count = "SELECT count(*) FROM runwick.claim"
+        postgres_bench.dispatch(4)
+        first, second = postgres_bench.claim(free=2).attempts, postgres_bench.claim(free=2).attempts
+        postgres_bench.succeed(first[0])
+        postgres_bench.succeed(first[0])  # told twice, it counts once
+        postgres_bench.succeed(first[1])
+        assert postgres_database.execute(count) == [(2,)]
+        postgres_bench.succeed(second[0])
+        assert postgres_database.execute(count) == [(1,)]
+        postgres_bench.clock.advance_ms(LEASE_MS)
+        assert ids_of([expired.attempt for expired in postgres_bench.recover()]) == [second[1].job_id]
+        postgres_bench.recover()
+        assert postgres_database.execute(count) == [(0,)]
+
+    def test_costs_and_owner_stand_in_columns_of_their_own(
+        self, postgres_bench: Bench, postgres_database: Database
+    ) -> None:
+        postgres_bench.settle(postgres_bench.claimed(), Outcome(OutcomeKind.SUCCEEDED, usage=USAGE), JobState.SUCCEEDED)
+        assert postgres_database.execute(
+            "SELECT wall_us, cpu_us, rss_peak_bytes, usage::json ->> 6, worker::text, claimed_at_ms "
+            "FROM runwick.attempt"
+        ) == [(1_200, 1_000, 1 << 33, "12", id_text(postgres_bench.worker), postgres_bench.clock.now_ms())]
+
+    def test_two_processes_learn_each_others_names(self, postgres_bench: Bench) -> None:
+        other = postgres_bench.another()
+        beside = Bench("postgres", other, postgres_bench.clock, postgres_bench.administration, postgres_bench.another)
+        try:
+            for here, there, name in ((postgres_bench, beside, "first"), (beside, postgres_bench, "second")):
+                kind, lane, policy = Kind(name, 1), Lane(name, Priority.HIGH), JobPolicy(max_crashes=len(name))
+                (job_id,) = here.dispatch(kind=kind, lane=lane, policy=policy)
+                (attempt,) = there.claim(lanes=[lane], kinds=frozenset({kind})).attempts
+                assert (attempt.job_id, attempt.kind, attempt.lane, attempt.policy) == (job_id, kind, lane, policy)
+                assert here.succeed(attempt) is Answer.DONE
+        finally:
+            other.close()
+
+    def test_a_worker_is_seen_says_good_bye_and_is_forgotten_after_a_day(
+        self, postgres_bench: Bench, postgres_database: Database
+    ) -> None:
+        def beat() -> None:
+            postgres_bench.run(postgres_bench.store.renew(postgres_bench.presence(), [], LEASE_MS, 1_000))
+
+        seen = "SELECT host, process, queues, executors, seen_at_ms, departed_at_ms FROM runwick.worker"
+        beat()
+        now_ms = postgres_bench.clock.now_ms()
+        assert postgres_database.execute(seen) == [("worker-1", 7, '["reports"]', 2, now_ms, None)]
+        postgres_bench.run(postgres_bench.store.depart(postgres_bench.presence()))
+        assert postgres_database.execute(seen) == [("worker-1", 7, '["reports"]', 2, now_ms, now_ms)]
+        postgres_bench.worker = postgres_bench.ids.ordered()
+        postgres_bench.clock.advance_ms(PRESENCE_KEPT_MS)
+        beat()
+        assert len(postgres_database.execute(seen)) == 2
+        postgres_bench.clock.advance_ms(1_000)
+        beat()
+        now_ms = postgres_bench.clock.now_ms()
+        assert postgres_database.execute(seen) == [("worker-1", 7, '["reports"]', 2, now_ms, None)]
+
+
+class TestRecovery:
+    def test_a_cancel_that_was_asked_for_reaches_it(self, postgres_bench: Bench, postgres_database: Database) -> None:
+        attempt = postgres_bench.claimed()
+        postgres_database.execute("UPDATE runwick.hot SET cancel_requested_at_ms = 5")
+        postgres_bench.clock.advance_ms(LEASE_MS)
+        (expired,) = postgres_bench.recover(JobState.CANCELLED, code="lease_lost")
+        assert expired.cancel_requested
+        assert postgres_bench.job(attempt.job_id).state is JobState.CANCELLED
+
+    def test_rows_that_are_in_its_way_do_not_stop_it(self, postgres_bench: Bench, postgres_database: Database) -> None:
+        """Damage of old: the history has what recovery is about to write."""
+        job_ids = postgres_bench.dispatch(3)
+        attempts = postgres_bench.claim().attempts
+        postgres_database.execute(
+            "INSERT INTO runwick.attempt (job, generation, number, attempt_id, ended_at_ms, kind, outcome) "
+            "SELECT job, generation, attempts, job, 0, kind, 'failed' FROM runwick.hot WHERE job = %s::uuid",
+            id_text(attempts[1].job_id),
+        )
+        postgres_database.execute(
+            "INSERT INTO runwick.closing (job, generation, application, revision, executions, ended_at_ms, state) "
+            "SELECT job, generation, application, 9, 1, 0, 'failed' FROM runwick.hot WHERE job = %s::uuid",
+            id_text(attempts[1].job_id),
+        )
+        postgres_bench.clock.advance_ms(LEASE_MS)
+        assert len(postgres_bench.recover(JobState.FAILED, code="executions_exhausted")) == 3
+        assert {postgres_bench.job(job_id).state for job_id in job_ids} == {JobState.FAILED}
+        assert postgres_database.execute("SELECT count(*) FROM runwick.hot") == [(0,)]
+
+    def test_a_renewal_never_shortens_a_lease(self, postgres_bench: Bench) -> None:
+        attempt = postgres_bench.claimed()
+        postgres_bench.run(postgres_bench.store.renew(postgres_bench.presence(), held(attempt), 1, 1_000))
+        postgres_bench.clock.advance_ms(LEASE_MS - 1)
+        assert postgres_bench.recover() == []
+        postgres_bench.clock.advance_ms(1)
+        assert len(postgres_bench.recover()) == 1
+
+
+class Woken:
+    """Whether this thread was woken by what it did itself; word of it comes back from the server too, on another."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._threads: list[int] = []
+        self.stop = bench.store.wake_on_work(lambda: self._threads.append(threading.get_ident()))
+
+    def __call__(self) -> bool:
+        threads, self._threads = self._threads, []
+        return threading.get_ident() in threads
+
+
+class TestWakeUps:
+    def test_what_makes_work_due_wakes_the_workers_of_this_process_at_once(self, postgres_bench: Bench) -> None:
+        woken = Woken(postgres_bench)
+        attempt = postgres_bench.claimed()
+        assert woken()
+        postgres_bench.release(attempt)
+        assert woken()
+        (attempt,) = postgres_bench.claim().attempts
+        postgres_bench.retry(attempt, None)
+        assert woken()
+        (attempt,) = postgres_bench.claim().attempts
+        postgres_bench.retry(attempt, 5_000)
+        assert not woken()
+        postgres_bench.clock.advance_ms(5_000)
+        postgres_bench.claim()
+        postgres_bench.clock.advance_ms(LEASE_MS)
+        assert not woken()
+        postgres_bench.recover()
+        assert woken()
+        woken.stop()
+
+    def test_work_of_an_application_that_nobody_here_serves_wakes_nobody(self, postgres_bench: Bench) -> None:
+        postgres_bench.claimed()
+        woken = Woken(postgres_bench)
+        postgres_bench.dispatch(application="bakery")
+        assert not woken()
+        postgres_bench.dispatch()
+        assert woken()
+        woken.stop()

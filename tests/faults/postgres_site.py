@@ -1,0 +1,141 @@
+"""A database in which every act has something to do, as it is again after each spoiling, and what is in it."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+
+from runwick.config.options import PostgresOptions
+from runwick.contracts.outcomes import Outcome, OutcomeKind, Settlement
+from runwick.contracts.states import JobState
+from runwick.contracts.stores import Act
+from runwick.stores.postgres.address import address_of
+from runwick.stores.postgres.store import PostgresStore
+from scripts.servers.postgres import PostgresServer
+from tests.ambient import FakeClock
+from tests.conformance.ground import APPLICATION, FAILURE, HIGH, KINDS, LEASE_MS, SUCCESS, Bench, held
+from tests.conformance.places import Database
+from tests.conformance.scene import LANES, NEW_KIND, NEW_LANE, Scene, set_scene
+from tests.faults.proxy import Proxy
+from tests.faults.sqlite_site import SameIds
+
+Make = Callable[[PostgresStore], Act[Any]]
+State = dict[str, list[tuple[Any, ...]]]
+
+_DRAWN: Final = {"position", "xid"}
+"""Columns whose values a statement draws also when it is undone."""
+_NAMES: Final = {"lane", "kind", "policy", "application"}
+"""Tables whose numbers are drawn in the same way."""
+
+
+class Site:
+    """A database to spoil, reached through a proxy."""
+
+    def __init__(self, server: PostgresServer, proxy: Proxy) -> None:
+        self.proxy: Final = proxy
+        self._database = Database(server)
+        self.bench = self._database.bench()
+        self.scene = set_scene(self.bench)
+        self.bench.store.close()
+        self._connection = psycopg.connect(self._database.url, autocommit=True)
+        self._columns: dict[str, list[str]] = dict(
+            self._connection.execute(
+                "SELECT table_name, array_agg(column_name::text ORDER BY ordinal_position) "
+                "FROM information_schema.columns WHERE table_schema = 'runwick' GROUP BY table_name ORDER BY table_name"
+            ).fetchall()
+        )
+        self._connection.execute("SET session_replication_role = replica; CREATE SCHEMA saved")
+        for table in self._columns:
+            self._connection.execute(f'CREATE TABLE saved."{table}" AS TABLE runwick."{table}"'.encode())
+
+    def restore(self) -> None:
+        """Make everything as it was."""
+        statements = [
+            f'DELETE FROM runwick."{table}"; '
+            f'INSERT INTO runwick."{table}" OVERRIDING SYSTEM VALUE TABLE saved."{table}"'
+            for table in self._columns
+        ]
+        self._connection.execute(f"BEGIN; {'; '.join(statements)}; COMMIT".encode())
+
+    def store(self) -> PostgresStore:
+        """Its store, through the proxy."""
+        parts = urlsplit(self._database.url)
+        behind = urlunsplit(parts._replace(netloc=parts.netloc.rpartition(":")[0] + f":{self.proxy.port}"))
+        return PostgresStore(
+            address_of(behind), options=PostgresOptions(), concurrent_calls=2, clock=FakeClock(), ids=SameIds()
+        )
+
+    def state(self) -> State:
+        """All that is in the store, but for what is drawn and not written."""
+        return {table: self._rows(table, columns) for table, columns in self._columns.items()}
+
+    def _rows(self, table: str, columns: list[str]) -> list[tuple[Any, ...]]:
+        kept = [column for column in columns if column not in _DRAWN and not (table in _NAMES and column == "id")]
+        # A claim of which nothing is held any more is swept away when somebody comes by.
+        which = "WHERE token IN (SELECT claim FROM runwick.hot)" if table == "claim" else ""
+        order = ", ".join(map(str, range(1, len(kept) + 1)))
+        query = f'SELECT {", ".join(kept)} FROM runwick."{table}" {which} ORDER BY {order}'
+        return self._connection.execute(query.encode()).fetchall()
+
+    def close(self) -> None:
+        self._connection.close()
+        self._database.close()
+
+
+@pytest.fixture(scope="module")
+def site(postgres: PostgresServer) -> Iterator[Site]:
+    with Proxy(postgres.port) as proxy:
+        site = Site(postgres, proxy)
+        yield site
+        site.close()
+
+
+class Undisturbed(NamedTuple):
+    """What an act does when nothing fails."""
+
+    before: State
+    first: Any
+    """Its answer."""
+    after: State
+    second: Any
+    """Its answer when it is sent again, which changes nothing."""
+
+
+def undisturbed(site: Site, make: Make) -> Undisturbed:
+    site.restore()
+    before = site.state()
+    store = site.store()
+    first, after, second = store.run(make(store)), site.state(), store.run(make(store))
+    assert site.state() == after
+    store.close()
+    return Undisturbed(before, first, after, second)
+
+
+def acts(bench: Bench, scene: Scene) -> dict[str, Make]:
+    """Each act of the store, with arguments that are the same at each sending."""
+    commands = [bench.command(), bench.command()]
+    plan, presence = bench.plan(), bench.presence()
+    batch = [
+        Settlement(scene.running, SUCCESS, JobState.SUCCEEDED),
+        Settlement(scene.expired, FAILURE, JobState.RETRYING, code="handler_failed", delay_ms=1_000),
+    ]
+    abandoned = Outcome(OutcomeKind.ABANDONED, code="lease_lost")
+    return {
+        "dispatch": lambda store: store.dispatch(commands),
+        "resolve": lambda store: store.resolve(APPLICATION, scene.dispatched.operation_id),
+        "register": lambda store: store.register(APPLICATION, [HIGH, NEW_LANE], frozenset({NEW_KIND})),
+        "claim": lambda store: store.claim(plan),
+        "begin": lambda store: store.begin(scene.reserved),
+        "release": lambda store: store.release([scene.running, scene.reserved]),
+        "settle": lambda store: store.settle(batch),
+        "renew": lambda store: store.renew(presence, held(scene.running, scene.expired), LEASE_MS, 1_000),
+        "recover": lambda store: store.recover(
+            APPLICATION, lambda expired: Settlement(expired.attempt, abandoned, JobState.RETRYING, delay_ms=0), 100
+        ),
+        "depart": lambda store: store.depart(presence),
+        "job": lambda store: store.job(APPLICATION, scene.running.job_id),
+        "outlook": lambda store: store.outlook(APPLICATION, LANES, KINDS),
+        "costliest": lambda store: store.costliest(APPLICATION, "cpu_us", 10),
+    }

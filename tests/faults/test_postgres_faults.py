@@ -1,0 +1,100 @@
+"""Every round trip of every act on PostgreSQL is lost once in every way, and what is said of it is true.
+
+For each act the n-th round trip meets a fault, n = 1, 2, … until there are no more; those that prepare a statement are
+among them, and for one act those that open a connection:
+
+    said ──────────────────── the database ──────────── sent again
+    StoreError                as before                 the answer of the first time
+    OutcomeUnknown            as before, or as after    the answer of the first or of a second time
+    an answer                 as after                  the answer of a second time
+"""
+
+import itertools
+from typing import Any, Final
+
+import pytest
+
+from runwick.contracts.errors import OutcomeUnknown, RunwickError, StoreError
+from runwick.stores.postgres.store import PostgresStore
+from tests.conformance.scene import acts_of_the_protocol
+from tests.faults.postgres_site import Make, Site, Undisturbed, acts, site, undisturbed
+from tests.faults.proxy import CONNECTION_CUTS, Cut, Fault
+
+__all__ = ["site"]
+
+NAMES: Final = (
+    "dispatch", "resolve", "register", "claim", "begin", "release", "settle", "renew", "recover", "depart", "job",
+    "outlook", "costliest",
+)  # fmt: skip
+HEART: Final = ("dispatch", "claim", "settle", "renew")
+ERRORS: Final = ("40001", "40P01", "57014", "53300", "25006", "58030")
+"""Serialization failure, deadlock, statement time-out, too many connections, read only, input or output error."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_act_of_which_any_round_trip_is_lost(site: Site, name: str) -> None:
+    for cut in CONNECTION_CUTS:
+        assert campaign(site, name, Fault(cut)) >= 2, "preparing and asking are two round trips at least"
+
+
+@pytest.mark.parametrize("name", HEART)
+def test_an_act_of_which_any_round_trip_fails(site: Site, name: str) -> None:
+    faults = [*(Fault(Cut.ERROR, sqlstate=sqlstate) for sqlstate in ERRORS), Fault(Cut.FATAL, sqlstate="57P01")]
+    for fault in faults:
+        assert campaign(site, name, fault) >= 2
+
+
+@pytest.mark.parametrize("cut", CONNECTION_CUTS)
+def test_an_opening_of_which_any_round_trip_is_lost(site: Site, cut: Cut) -> None:
+    assert campaign(site, "dispatch", Fault(cut), opens=True) >= campaign(site, "dispatch", Fault(cut)) + 2
+
+
+def campaign(site: Site, name: str, fault: Fault, *, opens: bool = False) -> int:
+    """Let the fault meet each round trip of an act; answers how many there were.
+
+    Args:
+        opens: whether opening the store is among them.
+    """
+    make = acts(site.bench, site.scene)[name]
+    normal = undisturbed(site, make)
+    for number in itertools.count(1):
+        site.restore()
+        store = site.store()
+        if not opens:
+            store.check()
+        site.proxy.arm(fault._replace(nth=number))
+        said = outcome_of(store, make)
+        if not site.proxy.disarm():
+            store.close()
+            return number - 1
+        assert fault.cut is Cut.ERROR or site.proxy.over.wait(10), "the server has not ended that session"
+        check(site, store, make, normal, said)
+        store.close()
+    raise AssertionError("it never ends")
+
+
+def test_every_act_is_tried() -> None:
+    assert set(NAMES) == acts_of_the_protocol()
+
+
+def outcome_of(store: PostgresStore, make: Make) -> Any:
+    """The answer, or the error that Runwick gives; any other error is a fault of its own."""
+    try:
+        return store.run(make(store))
+    except RunwickError as error:
+        return error
+
+
+def check(site: Site, store: PostgresStore, make: Make, normal: Undisturbed, said: Any) -> None:
+    """What was said is true of the database, and sending it again brings it to its end, once."""
+    found = site.state()
+    if isinstance(said, OutcomeUnknown):
+        assert normal.before != normal.after, "a read has no unknown outcome"
+        assert found in (normal.before, normal.after), said
+    elif isinstance(said, StoreError):
+        assert found == normal.before, said
+    else:
+        assert found == normal.after, said
+    applied = found == normal.after and normal.before != normal.after
+    assert store.run(make(store)) == (normal.second if applied else normal.first), said
+    assert site.state() == normal.after, said

@@ -1,0 +1,152 @@
+"""PostgreSQL is killed, and its sessions ended, under load: nothing confirmed is lost, and every loop comes back."""
+
+import itertools
+import random
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from runwick import DispatchOutcomeUnknown, Prepared, Receipt, Runwick, StoreUnavailable
+from scripts.servers.postgres import PostgresServer
+from tests.kills import jobs
+from tests.kills.application import FAST
+from tests.kills.fire import Field, completed, overlaps, wait_for
+from tests.kills.jobs import Drill
+
+KILLS: Final = 20
+BATCH: Final = 60
+BACK_WITHIN_S: Final = 10.0
+ASK: Final = timedelta(seconds=BACK_WITHIN_S)
+
+
+class Siege:
+    """A server, one supervisor's field on it, and a producer that keeps book of what it was told."""
+
+    def __init__(self, server: PostgresServer, field: Field, producer: Runwick) -> None:
+        self.server = server
+        self.field = field
+        self.producer = producer
+        self.receipts: list[Receipt] = []
+        self.unknown: list[Prepared] = []
+        self.refused: list[str] = []
+        """Jobs of which it was said that nothing was written."""
+        self._numbers = itertools.count()
+
+    def dispatch_batch(self) -> None:
+        batch = self.producer.dispatch_many([Drill(next(self._numbers)) for _ in range(BATCH)])
+        self.receipts += batch.receipts
+
+    def dispatch_one(self) -> Receipt:
+        receipt = self.producer.dispatch(Drill(next(self._numbers)))
+        self.receipts.append(receipt)
+        return receipt
+
+    def try_dispatch(self) -> None:
+        """Dispatch into the trouble, and note what it said."""
+        prepared = self.producer.prepare(Drill(next(self._numbers)))
+        try:
+            self.receipts.append(self.producer.dispatch_prepared(prepared))
+        except StoreUnavailable:
+            self.refused.append(prepared.job_id)
+        except DispatchOutcomeUnknown:
+            self.unknown.append(prepared)
+
+    def loaded(self, what: str) -> None:
+        seen = len(self.field.marks())
+        wait_for(lambda: len(self.field.marks()) > seen + 8, what)
+
+    def await_loops(self) -> float:
+        """Wait until each loop has shown a sign of life since now; answers the seconds it took."""
+        since_s, (since_ms,) = time.monotonic(), self._ask("SELECT runwick.now_ms()")[0]
+        receipt = self.dispatch_one()
+        assert self.producer.wait(receipt, timeout=ASK).state == "succeeded", "claimer, executors or finalizer"
+        signs = {
+            "heartbeat": "SELECT max(seen_at_ms) FROM runwick.worker",
+            "recovery": "SELECT max(next_at_ms) - 200 FROM runwick.recovery",
+        }
+        for loop, sign in signs.items():
+            wait_for(lambda sign=sign: self._ask(sign)[0][0] > since_ms, f"the {loop}")  # type: ignore[misc]
+        listening = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'runwick listening' AND state = 'idle'"
+        wait_for(lambda: bool(self._ask(listening)), "the listener")
+        return time.monotonic() - since_s
+
+    def end_a_session(self, dice: random.Random) -> None:
+        sessions = self._ask(
+            "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'runwick%' AND pid <> pg_backend_pid()"
+        )
+        if sessions:
+            self._ask(f"SELECT pg_terminate_backend({dice.choice(sessions)[0]})")
+
+    def check(self) -> None:
+        """What must hold when everything has come to rest."""
+        for prepared in self.unknown:
+            self.receipts.append(self.producer.dispatch_prepared(prepared))
+        views = [self.producer.wait(receipt, timeout=timedelta(seconds=60)) for receipt in self.receipts]
+        marks = self.field.marks()
+        assert [view for view in views if view.state != "succeeded"] == []
+        assert len({view.job_id for view in views}) == len(views)
+        assert overlaps(marks) == []
+        assert len(completed(marks)) == len(views), "a job ran of which nobody was told, or one that was told did not"
+        (count,) = self._ask("SELECT count(*) FROM runwick.job")[0]
+        assert count == len(views), "what was refused must not be there"
+        for view in views:
+            numbers = [attempt.number for attempt in view.attempts]
+            assert numbers == list(range(1, len(numbers) + 1))
+            assert [attempt.outcome for attempt in view.attempts].count("succeeded") == 1
+
+    def _ask(self, query: str) -> list[tuple[int, ...]]:
+        return self.server.execute(query, database="fire")
+
+
+@pytest.fixture
+def siege(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Siege]:
+    with PostgresServer() as server:
+        field = Field(tmp_path, server.create_database("fire"))
+        monkeypatch.setenv("RUNWICK_STORE", field.environment["RUNWICK_STORE"])
+        producer = Runwick("fire", worker=FAST)
+        producer.add_jobs(jobs)
+        producer.migrate()
+        yield Siege(server, field, producer)
+        producer.close()
+        for process in field.processes():
+            process.kill()
+
+
+@pytest.mark.timeout(300)
+def test_a_server_that_is_killed_loses_nothing_and_is_found_again(siege: Siege) -> None:
+    with siege.field.supervisor() as supervisor:
+        siege.dispatch_batch()
+        for count in range(KILLS):
+            siege.dispatch_batch()
+            siege.loaded(f"load before kill {count + 1}")
+            siege.server.kill()
+            siege.try_dispatch()
+            siege.server.start()
+            assert siege.await_loops() < BACK_WITHIN_S
+        siege.check()
+        assert supervisor.poll() is None
+        supervisor.terminate()
+        assert supervisor.wait(60) == 0
+    assert len(siege.refused) + len(siege.unknown) == KILLS
+
+
+@pytest.mark.timeout(180)
+def test_sessions_that_are_ended_at_random_lose_nothing(siege: Siege) -> None:
+    dice = random.Random(10)
+    with siege.field.supervisor() as supervisor:
+        siege.dispatch_batch()
+        for count in range(KILLS):
+            siege.loaded(f"load before end {count + 1}")
+            siege.end_a_session(dice)
+            siege.try_dispatch()
+            if count % 2:
+                siege.dispatch_batch()
+        assert siege.await_loops() < BACK_WITHIN_S
+        siege.check()
+        assert supervisor.poll() is None
+        supervisor.terminate()
+        assert supervisor.wait(60) == 0

@@ -1,0 +1,190 @@
+"""Plans: each statement of each act finds its rows by an index, however many there are, analyzed or not."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import psycopg
+import pytest
+
+from runwick.contracts.attempts import Attempt
+from runwick.contracts.identity import job_of_operation
+from runwick.contracts.outcomes import Outcome, OutcomeKind, Settlement
+from runwick.contracts.states import JobState
+from scripts.servers.postgres import PostgresServer
+from tests.conformance.ground import APPLICATION, FAILURE, KINDS, LARGE, LEASE_MS, SUCCESS, USAGE, Bench, held
+from tests.postgres.asking import execute
+from tests.postgres.crowds import FAR_MS, LANES, crowd, server_time_bench
+from tests.postgres.explained import Log, Plan, explain_all
+from tests.servers import fresh_database
+
+TABLES: Final = frozenset({"attempt", "claim", "closing", "detail", "hot", "job"})
+READ_WHOLE: Final = {"costliest_cpu": "attempt", "costliest_rss": "attempt"}
+"""Questions of people that read a whole table."""
+BY_INDEX: Final = frozenset({"Index Scan", "Index Only Scan"})
+JOINS_IN_MEMORY: Final = frozenset({"Hash Join", "Merge Join", "Materialize"})
+SORTED_MAX: Final = 200
+PAGES_MAX: Final = {
+    "begin": 100,
+    "claim": 2_500,
+    "claimed_before": 2_000,
+    "depart": 100,
+    "dispatch": 2_000,
+    "expired": 8_000,
+    "job": 100,
+    "names": 300,
+    "named": 100,
+    "names_add": 300,
+    "application_add": 100,
+    "register": 100,
+    "release": 2_000,
+    "renew": 2_000,
+    "resolved": 100,
+    "settle": 3_500,
+}
+"""Pages of tables and indexes that a statement for 128 jobs may look at; `hot` alone has more than all of these."""
+
+
+@pytest.fixture(scope="module", params=["never analyzed", "analyzed"])
+def crowded(request: pytest.FixtureRequest, postgres: PostgresServer) -> Iterator[str]:
+    url = fresh_database(postgres)
+    crowd(url)
+    if request.param == "analyzed":
+        execute(url, "ANALYZE")
+    explain_all(url)
+    yield url
+    postgres.drop_database(url.rpartition("/")[2])
+
+
+@pytest.fixture
+def bench(crowded: str) -> Iterator[Bench]:
+    bench = server_time_bench(crowded)
+    yield bench
+    bench.store.close()
+
+
+def claimed(bench: Bench, count: int) -> list[Attempt]:
+    attempts = bench.claim(free=count).attempts
+    assert len(attempts) == count
+    return attempts
+
+
+def do_everything(bench: Bench, url: str) -> None:
+    """Every act, with 128 jobs where it takes several."""
+    store, run = bench.store, bench.run
+    run(store.register(APPLICATION, LANES, KINDS))
+    plan = bench.plan(free=128)
+    first = run(store.claim(plan)).attempts
+    assert run(store.claim(plan)).attempts == first
+    second, third = claimed(bench, 128), claimed(bench, 128)
+    run(store.renew(bench.presence(), held(*first), LEASE_MS, 1))
+    run(store.release(second))
+    outcome = Outcome(OutcomeKind.SUCCEEDED, result=b"1", usage=USAGE)
+    run(store.settle([Settlement(attempt, outcome, JobState.SUCCEEDED) for attempt in first]))
+    run(store.settle([Settlement(attempt, FAILURE, JobState.RETRYING, delay_ms=9) for attempt in third]))
+    assert {bench.succeed(attempt) for attempt in second[:2]} == {"not_yours"}
+    bench.dispatch(100, deadline_ms=FAR_MS)
+    operation = bench.command(payload=LARGE, lane=LANES[0], deadline_ms=FAR_MS)
+    run(store.dispatch([operation]))
+    (large,) = claimed(bench, 1)
+    assert run(store.begin(large)) is not None
+    run(store.resolve(APPLICATION, operation.operation_id))
+    run(store.job(APPLICATION, job_of_operation(operation.operation_id)))
+    run(store.outlook(APPLICATION, LANES, KINDS))
+    run(store.costliest(APPLICATION, "cpu_us", 3))
+    run(store.costliest(APPLICATION, "rss_peak_bytes", 3))
+    execute(url, f"UPDATE runwick.claim SET check_at_ms = 0 WHERE token = '{large.claim_token.hex()}'")
+    execute(url, f"UPDATE runwick.hot SET lease_until_ms = 0 WHERE job = '{large.job_id.hex()}'")
+    assert len(bench.recover()) == 1
+    run(store.depart(bench.presence()))
+    bench.dispatch(application="newcomer", deadline_ms=FAR_MS)
+
+
+def test_every_act_reads_by_index_sorts_little_and_looks_at_few_pages(
+    bench: Bench, crowded: str, postgres: PostgresServer
+) -> None:
+    log = Log(postgres)
+    do_everything(bench, crowded)
+    plans = [plan for plan in log.plans() if plan.statement not in ("server", "opened", "notify")]
+    assert {plan.statement for plan in plans} == {*PAGES_MAX, *READ_WHOLE, "outlook"}
+    for plan in plans:
+        check(plan)
+
+
+def check(plan: Plan) -> None:
+    for table in TABLES - {READ_WHOLE.get(plan.statement)}:
+        assert {node.kind for node in plan.on(table)} <= BY_INDEX, (plan.statement, table, plan.on(table))
+    kinds = {node.kind for node in plan.nodes}
+    assert not kinds & JOINS_IN_MEMORY, (plan.statement, kinds)
+    assert not any("Bitmap" in kind for kind in kinds), (plan.statement, kinds)
+    assert all(node.rows <= SORTED_MAX for node in plan.nodes if node.kind == "Sort"), plan.statement
+    assert plan.pages <= PAGES_MAX.get(plan.statement, plan.pages), plan.statement
+
+
+def test_what_is_counted_is_counted_in_the_index(bench: Bench, postgres: PostgresServer) -> None:
+    log = Log(postgres)
+    outlook = bench.run(bench.store.outlook(APPLICATION, LANES, KINDS))
+    (plan,) = [plan for plan in log.plans() if plan.statement == "outlook"]
+    counted = [node for node in plan.on("hot") if node.kind == "Index Only Scan"]
+    assert [node.by for node in counted] == ["hot_ready"]
+    assert counted[0].rows >= outlook.due > 90_000
+
+
+def claim_plans(log: Log) -> list[Plan]:
+    return [plan for plan in log.plans() if plan.statement == "claim"]
+
+
+@pytest.fixture
+def watched(database: str) -> Iterator[Bench]:
+    """A bench in a database of its own, with the crowd."""
+    crowd(database)
+    explain_all(database)
+    bench = server_time_bench(database)
+    yield bench
+    bench.store.close()
+
+
+@pytest.mark.parametrize("of", ["ended", "leased by others", "of another kind"])
+def test_claims_stay_flat_whatever_stands_in_front(
+    watched: Bench, database: str, postgres: PostgresServer, of: str
+) -> None:
+    changes = {
+        "ended": "DELETE FROM runwick.hot WHERE job <= public.id_of(90000)",
+        "leased by others": "UPDATE runwick.hot SET claim = job, lease_until_ms = runwick.now_ms() + 60000, "
+        "state = 'running' WHERE job <= public.id_of(90000)",
+        "of another kind": "UPDATE runwick.hot SET kind = 9 WHERE job <= public.id_of(90000)",
+    }
+    with psycopg.connect(database) as somebody:
+        somebody.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        somebody.execute("SELECT count(*) FROM runwick.lane")
+        # From now on, nothing that is deleted can be cleared away.
+        execute(database, changes[of])
+        log = Log(postgres)
+        for _ in range(4):
+            attempts = claimed(watched, 128)
+            watched.run(watched.store.settle([Settlement(one, SUCCESS, JobState.SUCCEEDED) for one in attempts]))
+        sweep, *behind_the_mark = claim_plans(log)
+    # The first one passes all of it: rows, or entries in the index alone where the kind says enough.
+    assert sweep.pages > PAGES_MAX["claim"] or of == "of another kind"
+    for plan in behind_the_mark:
+        assert plan.pages <= PAGES_MAX["claim"]
+        assert sum(node.removed for node in plan.on("hot")) == 0
+
+
+def test_one_expired_lease_is_found_among_ten_thousand_healthy_ones_in_one_pass(
+    watched: Bench, database: str, postgres: PostgresServer
+) -> None:
+    """The healthy ones stand in front: their claims are due to be looked at, because renewals do not touch these."""
+    execute(
+        database,
+        "UPDATE runwick.claim SET check_at_ms = 1; "
+        "UPDATE runwick.claim SET check_at_ms = 2 WHERE token = public.id_of(405000); "
+        "UPDATE runwick.hot SET lease_until_ms = 2 WHERE job = public.id_of(405000)",
+    )
+    log = Log(postgres)
+    (expired,) = watched.recover()
+    assert expired.attempt.job_id.hex().endswith("62e08")
+    looks = [plan for plan in log.plans() if plan.statement == "expired"]
+    assert max(plan.pages for plan in looks) <= PAGES_MAX["expired"]
+    assert all({node.kind for node in plan.on("hot")} <= BY_INDEX for plan in looks)
+    assert watched.recover() == []
+    assert len([plan for plan in log.plans() if plan.statement == "expired"]) == 1

@@ -1,0 +1,46 @@
+"""The PostgreSQL server that the tests of one session share, and databases in it that are a test's own."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from runwick.runtime.ambient import SystemClock, SystemIds
+from runwick.stores.postgres.address import address_of
+from runwick.stores.postgres.migrate import migrate
+from scripts.servers.postgres import PostgresServer
+
+TEMPLATE: Final = "runwick_template"
+"""A migrated database to copy: migrating anew for each test would take longer than the tests."""
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """One server for the whole session. A test that kills or pauses a server starts one of its own."""
+    with PostgresServer() as server:
+        migrate(address_of(server.create_database(TEMPLATE)), SystemClock(), SystemIds())
+        yield server
+
+
+@pytest.fixture
+def empty_database(postgres: PostgresServer) -> Iterator[str]:
+    """The URL of a database in which there is nothing."""
+    name = f"empty_{next(_numbers)}"
+    yield postgres.create_database(name)
+    postgres.drop_database(name)
+
+
+@pytest.fixture
+def database(postgres: PostgresServer) -> Iterator[str]:
+    """The URL of a migrated database that is this test's own."""
+    url = fresh_database(postgres)
+    yield url
+    postgres.drop_database(url.rpartition("/")[2])
+
+
+def fresh_database(server: PostgresServer) -> str:
+    """Copy the template; answers the URL of the copy, which is there until the server goes."""
+    return server.create_database(f"fresh_{next(_numbers)}", TEMPLATE)
