@@ -20,7 +20,7 @@ def test_the_first_job_and_its_test_work_as_printed(tmp_path: Path) -> None:
     (tmp_path / "thumbs").mkdir()
     (tmp_path / "thumbs" / "jobs.py").write_text(job)
     (tmp_path / "test_thumbs.py").write_text(test)
-    (commands,) = [block for block in blocks("console") if "runwick migrate" in block]
+    (commands,) = [block for block in blocks("console") if "runwick migrate --app thumbs.jobs" in block]
     migrate, dispatch, supervise, get = [line[2:].split("  #")[0] for line in commands.splitlines() if line[0] == "$"]
 
     def run(command: str) -> str:

@@ -104,20 +104,19 @@ def told_by(program: str, folder: Path, store_url: str, *arguments: str) -> Any:
     script = folder / "program.py"
     script.write_text(DECLARED + program)
     # Python warns of every fork beside threads, and such forks are what is tried.
-    running = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-W", "ignore", str(script), *arguments],
         env={**os.environ, "RUNWICK_STORE": store_url},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-    )
-    try:
-        answer, complaints = running.communicate(timeout=DEADLINE_S)
-    finally:
-        with suppress(ProcessLookupError):  # whatever it left behind, when it stands still
-            os.killpg(running.pid, signal.SIGKILL)
-        running.wait()
+    ) as running:
+        try:
+            answer, complaints = running.communicate(timeout=DEADLINE_S)
+        finally:
+            with suppress(ProcessLookupError):  # nothing is left of it, as it should be
+                os.killpg(running.pid, signal.SIGKILL)
     assert running.returncode == 0, complaints
     return json.loads(answer)
 
