@@ -57,13 +57,14 @@ def test_a_claim_that_is_full_moves_the_mark_to_its_last_job(marks: Watched) -> 
     assert marks.behind() == [EDGE, key(500, 9), START]
 
 
-def test_a_mark_stays_behind_the_time(marks: Watched) -> None:
-    marks.claim((LOW, key(NOW_MS - TRAILS_MS + 1)), saw_all=False)
-    assert marks.behind() == [EDGE, EDGE, EDGE]
+def test_while_there_is_more_the_mark_is_exact(marks: Watched) -> None:
+    marks.claim((LOW, key(NOW_MS - 1)), saw_all=False)
+    assert marks.behind() == [EDGE, EDGE, key(NOW_MS - 1)]
 
 
-def test_a_claim_that_saw_everything_due_moves_all_marks_up_to_there(marks: Watched) -> None:
-    marks.claim((MEDIUM, key(500)), saw_all=True)
+def test_once_there_is_nothing_left_the_marks_stay_behind_the_time(marks: Watched) -> None:
+    marks.claim((MEDIUM, key(NOW_MS - 1)), saw_all=False)
+    marks.claim((MEDIUM, key(NOW_MS)), saw_all=True)
     marks.clock.advance_ms(1)
     assert marks.claim(saw_all=False).is_sweep
     assert marks.behind() == [EDGE, EDGE, EDGE]

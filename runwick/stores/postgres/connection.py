@@ -16,6 +16,7 @@ from psycopg.adapt import AdaptersMap, Loader
 from psycopg.pq import Format, TransactionStatus
 
 from runwick.stores.postgres import packed
+from runwick.stores.postgres.quiet import quiet
 
 Row = tuple[Any, ...]
 RV = TypeVar("RV")
@@ -48,6 +49,12 @@ class Connection(psycopg.Connection[Row]):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._process: Final = os.getpid()
+
+    @classmethod
+    def connect(cls, *arguments: Any, **named: Any) -> "Connection":
+        """Open one, on its own or for a pool."""
+        with quiet.opening():
+            return super().connect(*arguments, **named)
 
     def fetch(self, statement: bytes, parameters: Sequence[Any] = (), *, prepare: bool = True) -> list[Row]:
         """Execute a statement; answers its rows, ids in them as 16 raw bytes.

@@ -57,10 +57,16 @@ def end(bound: Bound, act: str, settlements: Sequence[Settlement]) -> Steps[list
             bound.marks.lower(lane, (due_at_ms, job))
         else:
             answers[place - 1] = Answer(answer)
-    for settlement, given in zip(settlements, answers, strict=True):
-        if given is not Answer.LOCKED:
-            bound.claims.gone(settlement.attempt.claim_token, settlement.attempt.job_id)
+    forget(bound, [settlement.attempt for settlement in settlements], answers)
     return answers
+
+
+def forget(bound: Bound, attempts: Sequence[Attempt], answers: Sequence[Answer]) -> None:
+    """What was answered is not held any more, except what is locked."""
+    locked = {attempt.job for attempt, answer in zip(attempts, answers, strict=True) if answer is Answer.LOCKED}
+    for attempt in attempts:
+        if attempt.job not in locked:
+            bound.claims.gone(attempt.claim_token, attempt.job_id)
 
 
 def tokens_of(attempts: Iterable[Attempt]) -> list[bytes]:

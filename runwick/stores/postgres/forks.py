@@ -2,7 +2,7 @@
 
 A connection is one conversation, and its socket is shared after a fork; a good-bye by the child would end its parent's.
 So the child keeps what it inherited for ever, without using or closing it, not even at its exit. The parent goes on
-undisturbed: nothing waits for a fork, and nothing is held for it.
+undisturbed. A fork waits for nothing but connections that are just being opened (`quiet`).
 """
 
 import ctypes

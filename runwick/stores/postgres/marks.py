@@ -6,9 +6,10 @@ takes. So a claim looks behind a mark::
     ── taken, gone, not decodable ──┤ mark                        now
                                     └──── here a claim looks ──────┤ not due yet
 
-A mark stays 250 ms behind the time, because a job that is due from one moment on may be committed a little later. What
-comes to stand before a mark all the same (a job that another process gave back, a commit that was very slow) is found
-by a sweep: a claim that looks from the start of every lane. Sweeps take at most one twentieth of the time.
+While there is more to take, the mark is the last job that was taken. Once there is nothing left, it stays 250 ms behind
+the time, because a job that is due from one moment on may be committed a little later. What comes to stand before a mark
+all the same (a job that another process gave back, a slow commit) is found by a sweep: a claim that looks from the start
+of every lane. Sweeps take at most one twentieth of the time.
 
 Threads may share the marks. What one of them overwrites is found by the next sweep.
 """
@@ -102,12 +103,11 @@ class Marks:
         intake.now_ms = now_ms
         edge = (now_ms - TRAILS_MS, START[1])
         if saw_all:
-            for lane in look.lanes:
-                _raise(intake.marks, lane, edge)
+            intake.marks.update(dict.fromkeys(look.lanes, edge))
         elif last is not None:
-            for lane in look.lanes[: look.lanes.index(last[0])]:
-                _raise(intake.marks, lane, edge)
-            _raise(intake.marks, last[0], min(last[1], edge))
+            lane, key = last
+            intake.marks.update(dict.fromkeys(look.lanes[: look.lanes.index(lane)], edge))
+            intake.marks[lane] = max(key, intake.marks.get(lane, START))
 
     def lower(self, lane: int, key: Key) -> None:
         """A job stands in a lane again, at the place that it had."""
@@ -119,8 +119,3 @@ class Marks:
     def forget(self) -> None:
         """Look everywhere again."""
         self._intakes.clear()
-
-
-def _raise(marks: dict[int, Key], lane: int, key: Key) -> None:
-    if key > marks.get(lane, START):
-        marks[lane] = key

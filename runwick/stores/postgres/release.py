@@ -10,7 +10,7 @@ from runwick.contracts.outcomes import Answer
 from runwick.contracts.stores import Act
 from runwick.stores.postgres import packed
 from runwick.stores.postgres.bound import Bound, MakesDue
-from runwick.stores.postgres.ending import tokens_of
+from runwick.stores.postgres.ending import forget, tokens_of
 from runwick.stores.steps import Step, Steps
 
 
@@ -28,7 +28,5 @@ def _release(bound: Bound, attempts: Sequence[Attempt], due: set[int]) -> Steps[
         if answer == Answer.DONE:
             bound.marks.lower(lane, (due_at_ms, job))
             due |= bound.names.serves
-    for attempt, given in zip(attempts, answers, strict=True):
-        if given is not Answer.LOCKED:
-            bound.claims.gone(attempt.claim_token, attempt.job_id)
+    forget(bound, attempts, answers)
     return answers
