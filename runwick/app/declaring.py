@@ -118,7 +118,7 @@ class Declaring(Dispatches):
         Args:
             source: the function; left out when the decorator has arguments.
             scope: ``"attempt"``, opened and closed around every attempt that needs it; or ``"process"``, opened once
-                in each executor and closed at its end.
+                in each executor and closed at its end. Beside an application (`worker`) there is one for all threads.
         """
 
         def declare(function: F) -> F:

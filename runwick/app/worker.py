@@ -15,28 +15,22 @@ but what holds the interpreter lock. Every thread here is a daemon. A fork leave
 import asyncio
 import contextvars
 import logging
-import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
-from runwick.app.soundness import sound_store, store_problem
-from runwick.config.check import check_pools
-from runwick.config.serving import served_pools
-from runwick.contracts.errors import ConfigurationError, InvalidArgument, Problem, StoreError
+from runwick.app.serving import Serving
+from runwick.contracts.errors import InvalidArgument
 from runwick.contracts.stores import Outlook
 from runwick.declarations.pools import Pool
 from runwick.execution.invoke import Invoker
-from runwick.execution.threads import ThreadBackend
-from runwick.policy.lanes import lanes_of
 from runwick.runtime.forks import Forkable, notice
 from runwick.runtime.threads import LoopThread
 from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
 from runwick.telemetry.logs import log_events
 from runwick.worker.engine import Stop, Until, Worker
-from runwick.worker.pools import ServedPool
 from runwick.worker.tally import Tally
 
 if TYPE_CHECKING:
@@ -69,9 +63,8 @@ class EmbeddedWorker(Forkable):
         listen: Callable[[Bus], None] = log_events,
     ) -> None:
         super().__init__()
+        self.serving = Serving(rw, pools, queues)
         self._rw = rw
-        self._wanted = pools
-        self._queues = queues
         self._until = until
         self._bus = Bus()
         listen(self._bus)
@@ -111,32 +104,6 @@ class EmbeddedWorker(Forkable):
         return None if self._worker is None else self._worker.failure
 
     # What can be done with it ----------------------------------------------------------------------------------------
-
-    def check(self) -> None:
-        """Check everything, the store included, and start nothing. It blocks.
-
-        Raises:
-            ConfigurationError: with everything that is wrong.
-        """
-        problems = [*self._rw.problems(), *self._pool_problems()]
-        if problems:
-            sound_store(self._rw, problems)  # what is wrong with the store is told as well
-        else:
-            try:
-                self._rw.store.check()
-            except StoreError as refused:
-                problems.append(store_problem(refused))
-        if problems:
-            raise ConfigurationError(list(dict.fromkeys(problems)))
-
-    @property
-    def pools(self) -> list[Pool]:
-        """The pools that it serves, each with its queues.
-
-        Raises:
-            ConfigurationError: the declarations are wrong.
-        """
-        return self._served()[0]
 
     def stop(self, *, by_force: bool = False) -> None:
         """Begin to stop, as leaving does: nothing new begins, running handlers may end within the budget.
@@ -202,35 +169,10 @@ class EmbeddedWorker(Forkable):
 
     async def _live(self) -> Outlook | None:
         """On the engine's loop, which nobody else needs while this blocks."""
-        self.check()
-        self._worker = self._context.run(self._compose)
-        return await self._worker.run(until=self._until)
-
-    def _compose(self) -> Worker:
-        rw = self._rw
-        self._invoker = Invoker(
-            rw.catalog,
-            clock=rw.clock,
-            record_usage=rw.worker_options.record_resource_usage,
-            alone=False,
-            loop=self._loop,
-        )
+        self.serving.check()
         self._bus.listen(events.WorkerReady, lambda _: self._up.set_result(None))
-        return Worker(
-            rw.store,
-            [self._pool(pool, self._invoker) for pool in self.pools],
-            application=rw.application,
-            kinds=frozenset(rw.catalog.handlers),
-            options=rw.worker_options,
-            clock=rw.clock,
-            dice=rw.dice,
-            ids=rw.ids,
-            bus=self._bus,
-        )
-
-    def _pool(self, pool: Pool, invoker: Invoker) -> ServedPool:
-        backend = ThreadBackend(invoker, pool.name, concurrency=pool.concurrency, clock=self._rw.clock, loop=self._loop)
-        return ServedPool(pool.name, backend, tuple(lanes_of(pool.queues or ())), pool.concurrency)
+        self._worker, self._invoker = self._context.run(self.serving.compose, self._loop, self._bus)
+        return await self._worker.run(until=self._until)
 
     def _stop(self, urgency: Stop) -> None:
         if self._worker is not None:
@@ -281,25 +223,3 @@ class EmbeddedWorker(Forkable):
         if self._has_begun:
             self._is_mine = False
             self._rw.at_work.pop("worker", None)
-
-    # What is wrong ---------------------------------------------------------------------------------------------------
-
-    def _served(self) -> tuple[list[Pool], list[Problem]]:
-        catalog = self._rw.catalog
-        declared = catalog.pools if self._wanted is None else self._wanted
-        return served_pools(declared, catalog.queues, self._queues)
-
-    def _pool_problems(self) -> list[Problem]:
-        try:
-            catalog = self._rw.catalog
-        except ConfigurationError:
-            return []  # told already; without the queues nothing can be said of the pools
-        problems = check_pools(self._wanted or (), catalog.queues, sys.maxsize)
-        if not problems:
-            pools, problems = self._served()
-            problems += check_pools(pools, catalog.queues, self._rw.worker_options.outstanding_max())
-        if not catalog.handlers:
-            problems.append(
-                Problem("missing_handler", self._rw.application, "registers no handler, so there is nothing to run.")
-            )
-        return problems

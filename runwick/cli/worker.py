@@ -3,17 +3,18 @@
     import ─▶ check ─┬─ problems, all at once ─▶ exit 2
                      └─ worker ─▶ signals drain it ─▶ exit
 
-Signals are heard by the main thread whatever its loop is at; what cannot be stopped ends with the process.
+Signals are heeded whatever the loop is at; what cannot be stopped ends with the process.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
+import queue
 import signal
 import sys
 import threading
 import time
-from types import FrameType
 from typing import Final, NoReturn
 
 import click
@@ -24,17 +25,13 @@ from runwick.app.worker import EmbeddedWorker
 from runwick.cli.application import load
 from runwick.cli.progress import Progress
 from runwick.cli.reporter import Opening, Reporter, report_worker_events
-from runwick.cli.worker_options import worker_options
+from runwick.cli.worker_options import FAILED, STOPPED, worker_options
 from runwick.contracts.outcomes import OutcomeKind
 from runwick.contracts.stores import Outlook
 from runwick.policy.lanes import lanes_of
 from runwick.telemetry.bus import Bus
 from runwick.telemetry.logs import log_events
 from runwick.worker.engine import nothing_left
-
-STOPPED: Final = 0
-FAILED: Final = 1
-"""With ``--until-empty``: a job of this run ended failed. Otherwise: the worker could not go on, and says why."""
 
 _LATE: Final = 1.15
 """So many times the budget of its stop after the first signal the process ends, whatever its handlers are at."""
@@ -65,20 +62,20 @@ def command(
         report_worker_events(bus, reporter)
 
     worker = EmbeddedWorker(runwick, queues=queues, until=nothing_left if until_empty else None, listen=listen)
-    worker.check()
+    worker.serving.check()
     setproctitle(f"runwick worker {runwick.application}")
     about = _opening(runwick, worker)
     reporter.opened(about)
     if check:
         reporter.happened("checked", "nothing is wrong, and nothing was started", {})
         return
-    _stop_at_signals(worker, runwick.worker_options.shutdown_budget.total_seconds() * _LATE)
+    _hear_signals(worker, runwick.worker_options.shutdown_budget.total_seconds() * _LATE)
     progress = Progress(reporter, worker, lambda: _outlook(runwick, worker), cores=None, interval_s=progress_interval)
     sys.exit(asyncio.run(_work(runwick, worker, progress, about, reporter, started_s, until_empty=until_empty)))
 
 
 def _opening(runwick: Runwick, worker: EmbeddedWorker) -> Opening:
-    pools = {pool.name: pool.concurrency for pool in worker.pools}
+    pools = {pool.name: pool.concurrency for pool in worker.serving.pools}
     return Opening(
         program="runwick worker",
         application=runwick.application,
@@ -120,29 +117,32 @@ async def _work(
 
 
 async def _outlook(runwick: Runwick, worker: EmbeddedWorker) -> Outlook:
-    lanes = lanes_of(dict.fromkeys(queue for pool in worker.pools for queue in pool.queues or ()))
+    lanes = lanes_of(dict.fromkeys(queue for pool in worker.serving.pools for queue in pool.queues or ()))
     store = runwick.store
     return await store.run_async(store.outlook(runwick.application, lanes, frozenset(runwick.catalog.handlers)))
 
 
-def _stop_at_signals(worker: EmbeddedWorker, within_s: float) -> None:
-    """The first signal drains, the next ones stop by force; `within_s` after the first one the process ends.
+def _hear_signals(worker: EmbeddedWorker, within_s: float) -> None:
+    """Have TERM and INT stop the worker; `within_s` after the first of them the process ends.
 
-    Not by handlers of the event loop: an async handler that blocks it would keep them from being called.
+    The handlers only note that; a thread acts on it. An async handler may block the event loop, so it cannot be that.
     """
-    stopping = False
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        nonlocal stopping
-        worker.stop(by_force=stopping)
-        if not stopping:
-            stopping = True
-            lateness = threading.Timer(within_s, _leave, [FAILED])
-            lateness.daemon = True
-            lateness.start()
-
+    heard: queue.SimpleQueue[int] = queue.SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
+        signal.signal(number, lambda number, _: heard.put(number))
+    thread = threading.Thread(target=_stop_as_told, args=(worker, heard, within_s), name="runwick-signals", daemon=True)
+    thread.start()
+
+
+def _stop_as_told(worker: EmbeddedWorker, heard: "queue.SimpleQueue[int]", within_s: float) -> NoReturn:
+    heard.get()
+    worker.stop()
+    until_s = time.monotonic() + within_s
+    while (left_s := until_s - time.monotonic()) > 0:
+        with contextlib.suppress(queue.Empty):
+            heard.get(timeout=left_s)
+            worker.stop(by_force=True)
+    _leave(FAILED)
 
 
 def _leave(status: int) -> NoReturn:

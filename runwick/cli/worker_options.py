@@ -1,8 +1,8 @@
-"""What the commands that run a worker, `runwick worker` and `runwick-supervise`, take alike."""
+"""What the commands that run a worker, `runwick worker` and `runwick-supervise`, take and answer alike."""
 
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -12,6 +12,10 @@ from runwick.config.durations import parse_duration
 from runwick.contracts.errors import InvalidArgument
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+STOPPED: Final = 0
+FAILED: Final = 1
+"""With ``--until-empty``: a job of this run ended failed. Otherwise: the worker could not go on, and says why."""
 
 
 class DurationType(click.ParamType[float]):

@@ -3,7 +3,8 @@
 ::
 
     scope "attempt"   opened for each attempt that needs it, closed when the attempt ends
-    scope "process"   opened once per executor at first need, closed when the executor ends
+    scope "process"   opened once per executor at first need, closed when the executor ends; for a worker inside an
+                      application once for all its pools and threads, so it must be safe to share
 
 A provider is found by the type that it says it returns or yields, exactly. It may take the context and what other
 providers yield; one that lives as long as the process cannot take what lives for an attempt. Opening and closing is

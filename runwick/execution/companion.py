@@ -19,9 +19,8 @@ T = TypeVar("T")
 
 async def answered(future: "Future[T]") -> T:
     """What another thread answers: awaited on an event loop, waited for in a thread that runs none."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    # Asked so that no error comes of it: it would be told as the context of what the future raises.
+    if asyncio._get_running_loop() is None:
         return future.result()
     return await asyncio.wrap_future(future)
 

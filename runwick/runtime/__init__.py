@@ -1,1 +1,1 @@
-"""The one shape of a loop, wake-ups, the system's clock, dice and ids, and the named crossings of the tests."""
+"""The one shape of a loop, wake-ups, threads, the system's clock, dice and ids, and the tests' named crossings."""

@@ -51,23 +51,24 @@ class Threads:
         pid = os.getpid()
         while (order := orders.get()) is not None:
             future, function = order
-            if future.set_running_or_notify_cancel():
-                _settle(future, function)
-            del order, future, function  # keep nothing of them alive while waiting
+            answer: Any = None
+            failure: BaseException | None = None
+            is_wanted = future.set_running_or_notify_cancel()
+            if is_wanted:
+                try:
+                    answer = function()
+                except BaseException as error:  # also what ends a thread belongs to who asked
+                    failure = error
             if os.getpid() != pid:
                 os._exit(0)  # the function forked, and this is its child coming back: nobody waits for it here
             with self._guard:
                 if orders is self._orders:
                     self._open -= 1
-
-
-def _settle(future: "Future[T]", function: Callable[[], T]) -> None:
-    try:
-        answer = function()
-    except BaseException as error:  # also what ends a thread belongs to who asked
-        future.set_exception(error)
-    else:
-        future.set_result(answer)
+            if failure is not None:
+                future.set_exception(failure)
+            elif is_wanted:
+                future.set_result(answer)
+            del order, future, function, answer, failure  # keep nothing of them alive while waiting
 
 
 class LoopThread(Generic[T]):

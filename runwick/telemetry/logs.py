@@ -26,7 +26,7 @@ def _record(level: int, event_id: int, text: str, *values: object) -> None:
 
 
 def _ready(event: events.WorkerReady) -> None:
-    _record(logging.INFO, 1000, "worker of %s ready with %d executors", event.application, event.executors)
+    _record(logging.INFO, 1000, "worker of %s ready, %d runs at once", event.application, event.executors)
 
 
 def _lease_lost(event: events.LeaseLost) -> None:

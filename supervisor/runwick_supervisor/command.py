@@ -17,14 +17,14 @@ from typing import NoReturn
 import click
 
 from runwick.cli.reporter import Reporter
-from runwick.cli.worker_options import worker_options
+from runwick.cli.worker_options import FAILED, worker_options
 from runwick.config.layout import lay_out
 from runwick.config.sources import EXECUTORS, Environment, read_environment
 from runwick.contracts.errors import ConfigurationError, Problem, StoreError
 from runwick.version import __version__
 from runwick_supervisor.cores import usable_cores
 from runwick_supervisor.planning import Orders
-from runwick_supervisor.supervision import FAILED, supervise
+from runwick_supervisor.supervision import supervise
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

@@ -10,12 +10,12 @@ import logging
 import signal
 import time
 from collections.abc import Sequence
-from typing import Final
 
 from setproctitle import setproctitle
 
 from runwick.cli.progress import Progress
 from runwick.cli.reporter import Opening, Reporter, report_worker_events
+from runwick.cli.worker_options import FAILED, STOPPED
 from runwick.contracts.ambient import Clock
 from runwick.contracts.errors import Problem
 from runwick.contracts.identity import id_text
@@ -30,10 +30,6 @@ from runwick_supervisor.backend import ATTEMPTS_MAX, PAYLOADS_MAX_BYTES, Executo
 from runwick_supervisor.events import EventKind, ExecutorEvent
 from runwick_supervisor.planning import Orders, Plan, make_plan
 from runwick_supervisor.zygote_handle import Zygote
-
-STOPPED: Final = 0
-FAILED: Final = 1
-"""With ``--until-empty``: a job of this run ended failed. Otherwise: the worker could not go on, and says why."""
 
 
 async def supervise(orders: Orders, problems: Sequence[Problem], reporter: Reporter) -> int:

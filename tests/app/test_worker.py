@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import contextvars
 import datetime
+import gc
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ from runwick import (
     Job,
     JobContext,
     Pool,
+    ProducerOptions,
     Receipt,
     Runwick,
     WorkerOptions,
@@ -26,6 +29,7 @@ from runwick.app.worker import EmbeddedWorker
 from runwick.contracts.administration import Admission
 from runwick.contracts.stores import Outlook
 from runwick.execution.threads import ThreadBackend
+from runwick.stores.memory.store import MemoryStore
 from runwick.worker.engine import nothing_left
 
 DEADLINE_S = 20
@@ -126,9 +130,56 @@ def test_it_runs_plain_handlers_in_threads_and_async_ones_on_the_applications_lo
     in_an_application(scenario)
 
 
-@pytest.mark.parametrize("store", ["file", "memory"])
-def test_a_dispatch_of_the_same_process_wakes_it_at_once(store: str, open_shop: Callable[..., Shop]) -> None:
-    changes = {"store": "memory://"} if store == "memory" else {}
+def test_attempts_see_the_context_in_which_it_was_entered(shop: Shop) -> None:
+    variable = contextvars.ContextVar("variable", default="nobody's")
+
+    @shop.rw.task("shop.look")
+    def look() -> str:
+        return variable.get()
+
+    async def scenario() -> None:
+        variable.set("the application's")
+        async with shop.rw.worker():
+            receipt = await shop.rw.dispatch_async(look.job())
+            assert (await shop.ended(receipt)).result() == "the application's"
+
+    in_an_application(scenario)
+
+
+def test_being_cancelled_while_entering_leaves_nothing_behind(
+    open_shop: Callable[..., Shop], caplog: pytest.LogCaptureFixture
+) -> None:
+    asked, answers = threading.Event(), threading.Event()
+
+    class SlowStore(MemoryStore):
+        def check(self) -> None:
+            asked.set()
+            assert answers.wait(DEADLINE_S)
+
+    shop = open_shop(store="memory://")
+
+    async def scenario() -> None:
+        entering = asyncio.create_task(shop.rw.worker().__aenter__())
+        await asyncio.to_thread(asked.wait, DEADLINE_S)
+        entering.cancel()
+        asyncio.get_running_loop().call_soon(answers.set)
+        with pytest.raises(asyncio.CancelledError):
+            await entering
+        await engines_gone()
+        assert shop.rw.at_work == {}
+
+    with shop.rw.store_replaced(SlowStore(clock=shop.rw.clock, ids=shop.rw.ids)):
+        in_an_application(scenario)
+    assert "failed" not in caplog.text
+
+
+@pytest.mark.parametrize("store", ["sqlite", "memory", "postgres"])
+def test_a_dispatch_of_the_same_process_wakes_it_at_once(
+    store: str, open_shop: Callable[..., Shop], request: pytest.FixtureRequest
+) -> None:
+    changes = {"sqlite": {}, "memory": {"store": "memory://"}}.get(store)
+    if changes is None:
+        changes = {"store": request.getfixturevalue("database")}
     shop = open_shop(worker=WorkerOptions(safety_poll_interval=datetime.timedelta(minutes=5)), **changes)
     shop.rw.migrate()
 
@@ -140,7 +191,7 @@ def test_a_dispatch_of_the_same_process_wakes_it_at_once(store: str, open_shop: 
     in_an_application(scenario)
 
 
-def test_leaving_lets_what_runs_end_and_begins_nothing_new(shop: Shop) -> None:
+def test_f061_leaving_lets_what_runs_end_and_begins_nothing_new(shop: Shop) -> None:
     async def scenario() -> None:
         async with shop.rw.worker([Pool("one", concurrency=1)]) as worker:
             held = await shop.rw.dispatch_async(Errand("wait"))
@@ -153,7 +204,43 @@ def test_leaving_lets_what_runs_end_and_begins_nothing_new(shop: Shop) -> None:
     in_an_application(scenario)
 
 
-def test_being_cancelled_while_leaving_stops_by_force_what_runs(shop: Shop) -> None:
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_f082_handlers_that_dispatch_through_few_connections_hold_nobody_up(
+    store: str, open_shop: Callable[..., Shop], request: pytest.FixtureRequest
+) -> None:
+    changes = {} if store == "sqlite" else {"store": request.getfixturevalue("database")}
+    shop = open_shop(producer=ProducerOptions(max_concurrent_calls=1), **changes)
+    rw = shop.rw
+    rw.migrate()
+
+    @rw.task("shop.call", queue="notes")
+    def call(number: int) -> None:
+        rw.dispatch(Note())
+
+    @rw.job("shop.write", queue="notes")
+    class Write(Job):
+        number: int
+
+    @rw.handler
+    async def write(job: Write) -> None:
+        await rw.dispatch_async(Note())
+
+    async def scenario() -> None:
+        await rw.dispatch_many_async([call.job(number) for number in range(24)])
+        await rw.dispatch_many_async([Write(number) for number in range(24)])
+        async with EmbeddedWorker(rw, [Pool("main", concurrency=16)], until=nothing_left) as worker:
+            await worker.wait()
+        assert (worker.tally.succeeded, worker.tally.retried, worker.tally.failed) == (96, 0, 0)
+
+    in_an_application(scenario)
+
+
+def test_being_cancelled_while_leaving_stops_by_force_what_runs(open_shop: Callable[..., Shop]) -> None:
+    # Without force it would wait for longer than this test does.
+    minute = datetime.timedelta(minutes=1)
+    shop = open_shop(worker=WorkerOptions(shutdown_drain=minute, shutdown_budget=2 * minute))
+    shop.rw.migrate()
+
     async def scenario() -> None:
         leaving = asyncio.Event()
 
@@ -256,7 +343,7 @@ def test_an_application_without_handlers_has_nothing_to_run(tmp_path: Path) -> N
     rw.job("shop.note")(Note)
     rw.migrate()
     with pytest.raises(ConfigurationError, match="registers no handler"):
-        rw.worker().check()
+        rw.worker().serving.check()
     rw.close()
 
 
@@ -335,6 +422,8 @@ def test_an_error_of_the_engine_is_told_and_raised(shop: Shop, caplog: pytest.Lo
 
     in_an_application(scenario)
     assert caplog.text.count("the worker of shop has ended: the engine's own fault") == 2
+    gc.collect()
+    assert "never retrieved" not in caplog.text
 
 
 def test_it_lives_in_a_lifespan(shop: Shop) -> None:
@@ -433,7 +522,7 @@ def test_a_plain_run_that_cannot_be_stopped_loses_its_lease_and_runs_again(
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **options, grace_s=0.01)
 
-    monkeypatch.setattr("runwick.app.worker.ThreadBackend", Hurried)
+    monkeypatch.setattr("runwick.app.serving.ThreadBackend", Hurried)
     options = WorkerOptions(
         lease_duration=400 * ms,
         lease_safety_margin=50 * ms,

@@ -86,12 +86,16 @@ worker = rw.worker()  # made before the fork, as in an application that is loade
 async def main():
     async with worker:
         print((await ended(await rw.dispatch_async(Note()))).result() == os.getpid(), worker.failure)
+    for thread in threading.enumerate():
+        if thread.name.startswith("runwick-engine"):
+            thread.join(20)
+            assert not thread.is_alive(), "it was not left"
     sys.stdout.flush()
 
 if (child := os.fork()) == 0:
     asyncio.run(main())
     os._exit(0)
-os.waitpid(child, 0)
+assert os.waitpid(child, 0)[1] == 0
 """
 
 FORKS_WHILE_WORKING = """

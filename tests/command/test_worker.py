@@ -28,7 +28,12 @@ async def walk(job: Walk) -> None:
     Path(job.gate + ".started").touch()
     if job.gate.endswith("blocked"):
         time.sleep(60)
-    await asyncio.Event().wait()
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            if not job.gate.endswith("stubborn"):
+                raise
 """
 )
 
@@ -114,7 +119,7 @@ def test_term_drains_and_gives_back_what_has_not_begun(place: Place, errands: An
 
 
 @pytest.fixture
-def walks(place: Place, errands: Any) -> Callable[[str], Any]:
+def walks(place: Place, errands: Any) -> Callable[..., Any]:
     """Dispatches a walk, which never ends by itself, and starts a worker on it; answers the receipt and the worker."""
     place.write(WITH_ASYNC)
 
@@ -133,8 +138,9 @@ def walks(place: Place, errands: Any) -> Callable[[str], Any]:
     return begin
 
 
-def test_a_second_signal_stops_by_force_and_the_job_need_not_wait(errands: Any, walks: Callable[[str], Any]) -> None:
-    receipt, worker = walks("gate")
+def test_a_second_signal_stops_by_force_and_the_job_need_not_wait(errands: Any, walks: Callable[..., Any]) -> None:
+    # Without force it would wait for longer than this test does.
+    receipt, worker = walks("gate", RUNWICK_SHUTDOWN_DRAIN="2min", RUNWICK_SHUTDOWN_BUDGET="3min")
     terminate(worker, signal.SIGINT)
     wait_for(lambda: "stopping: 1 running" in line_of(worker), "the drain")
     terminate(worker, signal.SIGINT)
@@ -152,6 +158,15 @@ def test_a_plain_handler_that_never_ends_does_not_keep_the_process(place: Place,
     assert (worker.returncode, err) == (0, "")
     assert "stopped: 0 succeeded" in out
     assert errands.rw.get(held).state == "running", "its lease will run out"
+
+
+def test_an_async_handler_that_swallows_every_cancellation_does_not_keep_the_process(
+    errands: Any, walks: Callable[..., Any]
+) -> None:
+    receipt, worker = walks("stubborn", **SHORT, RUNWICK_SHUTDOWN_BUDGET="2min")
+    terminate(worker)
+    assert worker.wait(30) == 0
+    assert errands.rw.get(receipt).state == "running", "its lease will run out"
 
 
 def test_an_async_handler_that_blocks_the_loop_keeps_nobody_from_stopping(

@@ -226,6 +226,7 @@ class TestMarks:
     def test_a_commit_may_come_a_little_late(
         self, postgres_bench: Bench, postgres_database: Database, late_ms: int, found: bool
     ) -> None:
+        postgres_bench.succeed(postgres_bench.claimed())
         postgres_bench.clock.advance_ms(10_000)
         assert postgres_bench.claim().attempts == []
         in_time, late = postgres_bench.dispatch(2)

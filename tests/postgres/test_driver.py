@@ -317,6 +317,8 @@ def test_a_caller_that_is_cancelled_in_the_queue_has_sent_nothing(driver: Driver
     async def cancel_the_second() -> None:
         first = asyncio.create_task(driver.run_async(add("contested", act="claim")))
         await asyncio.to_thread(eventually, waiting(url), "the first waits")
+        beside = asyncio.create_task(driver.run_async(add("beside", act="release")))  # it has the other thread
+        await asyncio.sleep(0)
         second = asyncio.create_task(driver.run_async(add("second", act="settle")))
         await driver.run_async(names())
         second.cancel()
@@ -324,12 +326,12 @@ def test_a_caller_that_is_cancelled_in_the_queue_has_sent_nothing(driver: Driver
             await second
         assert cancelled.value.__cause__ is None
         holder.let_go()
-        await first
+        await asyncio.gather(first, beside)
         await driver.run_async(add("third", act="begin"))
 
     with Holder(url) as holder:
         asyncio.run(cancel_the_second())
-    assert driver.run(names()) == {"contested", "third"}
+    assert driver.run(names()) == {"contested", "beside", "third"}
 
 
 def test_a_caller_that_is_cancelled_under_way_hears_that_the_outcome_is_unknown(driver: Driver, url: str) -> None:

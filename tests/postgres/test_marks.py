@@ -76,10 +76,12 @@ def test_a_claim_that_ended_before_it_took_anything_moves_nothing(marks: Watched
     assert marks.behind() == [EDGE, key(500), START]
 
 
-def test_marks_never_go_back_by_themselves(marks: Watched) -> None:
+def test_a_sweep_that_finds_plenty_takes_the_mark_back(marks: Watched) -> None:
+    """There may be more of what it found."""
     marks.claim((HIGH, key(900)), saw_all=False)
-    marks.claim((HIGH, key(800)), saw_all=False)
-    assert marks.behind() == [key(900), START, START]
+    marks.clock.advance_ms(1_000)
+    assert marks.claim((HIGH, key(100)), saw_all=False).is_sweep
+    assert marks.behind() == [key(100), START, START]
 
 
 def test_a_job_that_comes_back_takes_the_mark_along(marks: Watched) -> None:
@@ -89,6 +91,16 @@ def test_a_job_that_comes_back_takes_the_mark_along(marks: Watched) -> None:
     assert marks.behind() == [key(900), START, START]
     marks.lower(HIGH, key(700, 3))
     assert START < marks.behind()[0] < key(700, 3)
+
+
+def test_a_job_that_comes_back_while_a_claim_is_under_way_is_not_passed_by_it(marks: Watched) -> None:
+    marks.claim((HIGH, key(500)), saw_all=False)
+    for saw_all in (False, True):
+        look = marks.look(LANES, KINDS)
+        marks.lower(HIGH, key(100))
+        marks.ended(look)
+        marks.found(look, NOW_MS, (HIGH, key(900)), saw_all=saw_all)
+        assert marks.behind()[0] < key(100)
 
 
 def test_other_kinds_have_marks_of_their_own(marks: Watched) -> None:
@@ -102,7 +114,7 @@ def test_other_kinds_have_marks_of_their_own(marks: Watched) -> None:
 
 def test_a_clock_that_was_set_back_forgets_the_marks(marks: Watched) -> None:
     marks.claim((HIGH, key(900)), saw_all=False)
-    marks.claim((HIGH, key(100)), saw_all=False, now_ms=NOW_MS - 1)
+    marks.claim((HIGH, key(100)), saw_all=False, now_ms=NOW_MS - 10_000)
     assert marks.behind() == [key(100), START, START]
 
 

@@ -24,7 +24,7 @@ def joined(name: str) -> None:
 def test_threads_start_as_they_are_needed_and_never_more_than_that() -> None:
     threads = Threads("few", 2)
     assert named("few") == []
-    assert threads.call(lambda: 1).result(DEADLINE_S) == 1
+    assert [threads.call(lambda n=n: n).result(DEADLINE_S) for n in range(3)] == [0, 1, 2]  # type: ignore[misc]
     assert len(named("few")) == 1
     gate = threading.Event()
     held = [threads.call(lambda: gate.wait(DEADLINE_S)) for _ in range(4)]
@@ -73,9 +73,10 @@ def test_closing_waits_for_nobody_and_a_later_call_starts_anew() -> None:
     first = threads.call(lambda: gate.wait(DEADLINE_S))
     threads.close()
     assert not first.done()
-    assert threads.call(lambda: "anew").result(DEADLINE_S) == "anew"
     gate.set()
     assert first.result(DEADLINE_S)
+    joined("one")
+    assert threads.call(lambda: "anew").result(DEADLINE_S) == "anew"
     threads.close()
     joined("one")
 

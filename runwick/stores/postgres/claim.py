@@ -16,7 +16,7 @@ from runwick.stores.postgres import packed
 from runwick.stores.postgres.bound import Bound
 from runwick.stores.postgres.leased import attempt_ids, attempts_of, know
 from runwick.stores.postgres.marks import Look
-from runwick.stores.postgres.names import Wanted
+from runwick.stores.postgres.names import Intake
 from runwick.stores.steps import Preparation, Step, Steps
 
 _INLINE_MAX: Final = packed.number(PAYLOAD_INLINE_MAX_BYTES)
@@ -28,35 +28,31 @@ def claim(bound: Bound, plan: ClaimPlan) -> Act[Claim]:
 
 
 def _claim(bound: Bound, plan: ClaimPlan) -> Steps[Claim]:
-    names = bound.names
-    application = yield from names.find(Wanted(plan.application, plan.lanes, tuple(plan.kinds)))
-    if application is None:
+    intake = yield from bound.names.intake(plan.application, plan.lanes, plan.kinds)
+    if intake is None:
         return Claim([], None)
-    names.serves.add(application)
-    # What has no number yet has no jobs either.
-    lanes = [number for lane in plan.lanes if (number := names.lanes.get((application, lane))) is not None]
-    kinds = frozenset(number for kind in plan.kinds if (number := names.kinds.get((application, kind))) is not None)
-    look = bound.marks.look(lanes, kinds)
-    claim = yield from _look(bound, plan, application, kinds, look)
+    bound.names.serves.add(intake.application)
+    look = bound.marks.look(intake.lanes, intake.kinds)
+    claim = yield from _look(bound, plan, intake, look)
     if claim.attempts or claim.next_due_in_ms == 0 or look.is_sweep:
         return claim
-    sweep = bound.marks.look(lanes, kinds)
-    return (yield from _look(bound, plan, application, kinds, sweep)) if sweep.is_sweep else claim
+    sweep = bound.marks.look(intake.lanes, intake.kinds)
+    return (yield from _look(bound, plan, intake, sweep)) if sweep.is_sweep else claim
 
 
-def _look(bound: Bound, plan: ClaimPlan, application: int, kinds: frozenset[int], look: Look) -> Steps[Claim]:
+def _look(bound: Bound, plan: ClaimPlan, intake: Intake, look: Look) -> Steps[Claim]:
     """Take what is due there."""
     first_attempt_id = bound.ids.ordered()
     parameters = (
         *bound.gate(),
-        packed.number(application),
+        packed.number(intake.application),
         packed.Id(plan.claim_token),
         packed.Id(first_attempt_id),
         packed.Id(plan.worker),
         packed.numbers(look.lanes),
         packed.numbers([due_at_ms for due_at_ms, _ in look.behind]),
         packed.ids([job for _, job in look.behind]),
-        packed.numbers(list(kinds)),
+        packed.numbers(tuple(intake.kinds)),
         packed.number(plan.free),
         packed.number(min(plan.free + plan.ahead, CLAIM_MAX_ATTEMPTS)),
         packed.number(plan.payload_bytes),

@@ -2,10 +2,11 @@
 
 The row of a claim serves recovery. When all attempts of a claim have ended here it is of no use any more, and the next
 settlement takes it along: so recovery need not look at it, and the table stays small. Rows that are missed here (their
-process ended, their leases were lost) are recovery's to delete.
+process ended, their leases were lost) are recovery's to delete. Threads may share it.
 """
 
 import collections
+import contextlib
 from collections.abc import Iterable
 from typing import Final
 
@@ -25,7 +26,7 @@ class Claims:
         """A claim holds these jobs."""
         self._left[token] = set(jobs)
         if len(self._left) > _CLAIMS_MAX:
-            del self._left[next(iter(self._left))]
+            self._left.pop(next(iter(self._left)), None)
 
     def gone(self, token: bytes, job: bytes) -> None:
         """A job is not held by this claim any more; it may be told again."""
@@ -38,7 +39,11 @@ class Claims:
 
     def ended(self) -> list[bytes]:
         """Claims of which nothing is left, so that their rows may go. Each is told once."""
-        return [self._ended.popleft() for _ in range(len(self._ended))]
+        tokens = []
+        with contextlib.suppress(IndexError):
+            while True:
+                tokens.append(self._ended.popleft())
+        return tokens
 
     def forget(self) -> None:
         """Know nothing again."""

@@ -1,9 +1,9 @@
 """What ends attempts, as settle and recover send it: one statement for a batch of any shapes.
 
-What ends in the same way is told once: a member names its way by number::
+What ends in the same way is told once, and members name their way by its number::
 
-    ways      outcome, code, state, code         succeeded, –, succeeded, –  │  failed, handler_failed, retrying, …
-    members   job, token, attempt, way, usage…   1 1 1 2 1 1 2 1 …
+    ways      claim token, outcome, code, state, code     1: T, succeeded, –, succeeded, –   2: T, failed, …, retrying
+    members   job, attempt, way, usage …                  way 1 1 1 2 1 1 2 1 …
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,9 @@ from runwick.stores.steps import Step, Steps
 _NOBODY: Final = bytes(16)
 """No claim has this token."""
 
-_Way = tuple[str, str | None, str, str | None]
+_NOTHING_MEASURED: Final = Usage()
+
+_Way = tuple[bytes, str, str | None, str, str | None]
 
 _BARRED: Final = {
     state.value: next((leased.value for leased in LEASED_STATES if state not in LEGAL_MOVES[leased]), None)
@@ -41,7 +43,11 @@ def end(bound: Bound, act: str, settlements: Sequence[Settlement]) -> Steps[list
             was written.
     """
     ways: dict[_Way, int] = {}
-    numbers = [ways.setdefault(_way(settlement), len(ways) + 1) for settlement in settlements]
+    tokens = tokens_of(settlement.attempt for settlement in settlements)
+    numbers = [
+        ways.setdefault(_way(token, settlement), len(ways) + 1)
+        for token, settlement in zip(tokens, settlements, strict=True)
+    ]
     try:
         columns = (*_members(settlements, numbers), *_ways(ways))
     except (OverflowError, ValueError) as error:
@@ -80,9 +86,9 @@ def tokens_of(attempts: Iterable[Attempt]) -> list[bytes]:
     return tokens
 
 
-def _way(settlement: Settlement) -> _Way:
+def _way(token: bytes, settlement: Settlement) -> _Way:
     outcome = settlement.outcome
-    return str(outcome.kind), outcome.code, str(settlement.state), settlement.code
+    return token, str(outcome.kind), outcome.code, str(settlement.state), settlement.code
 
 
 def _members(settlements: Sequence[Settlement], ways: Sequence[int]) -> tuple[packed.Packed, ...]:
@@ -91,7 +97,6 @@ def _members(settlements: Sequence[Settlement], ways: Sequence[int]) -> tuple[pa
     usages = [outcome.usage or _NOTHING_MEASURED for outcome in outcomes]
     return (
         packed.ids([attempt.job_id for attempt in attempts]),
-        packed.ids(tokens_of(attempts)),
         packed.ids([attempt.attempt_id for attempt in attempts]),
         packed.numbers(ways),
         packed.numbers([settlement.delay_ms for settlement in settlements]),
@@ -106,8 +111,9 @@ def _members(settlements: Sequence[Settlement], ways: Sequence[int]) -> tuple[pa
 
 
 def _ways(ways: Iterable[_Way]) -> tuple[packed.Packed, ...]:
-    outcomes, outcome_codes, states, codes = zip(*ways, strict=True) if ways else ((), (), (), ())
+    tokens, outcomes, outcome_codes, states, codes = zip(*ways, strict=True) if ways else ((), (), (), (), ())
     return (
+        packed.ids(tokens),
         packed.texts(outcomes),
         packed.texts(outcome_codes),
         packed.texts(states),
@@ -127,6 +133,3 @@ def _illegal(settlement: Settlement) -> SettlementRejected:
         f"job {id_text(settlement.attempt.job_id)} is {_BARRED[state]} and cannot become {state}; begin the attempt "
         "first, or release it",
     )
-
-
-_NOTHING_MEASURED: Final = Usage()

@@ -7,11 +7,11 @@ takes. So a claim looks behind a mark::
                                     └──── here a claim looks ──────┤ not due yet
 
 While there is more to take, the mark is the last job that was taken. Once there is nothing left, it stays 250 ms behind
-the time, because a job that is due from one moment on may be committed a little later. What comes to stand before a mark
-all the same (a job that another process gave back, a slow commit) is found by a sweep: a claim that looks from the start
-of every lane. Sweeps take at most one twentieth of the time.
+the time, because a job that is due from one moment on may be committed a little later. What comes to stand before a
+mark all the same (a job that another process gave back, a slow commit) is found by a sweep: a claim that looks from the
+start of every lane. Sweeps take at most one twentieth of the time.
 
-Threads may share the marks. What one of them overwrites is found by the next sweep.
+Threads may share the marks: what comes back while a claim is under way is not passed by it.
 """
 
 from collections.abc import Sequence
@@ -44,6 +44,8 @@ class Look(NamedTuple):
     """Per lane, the key behind which it looks."""
     is_sweep: bool
     began_s: float
+    lowered: int
+    """How often marks were taken back before."""
 
 
 class _Intake:
@@ -51,6 +53,7 @@ class _Intake:
 
     def __init__(self) -> None:
         self.marks: dict[int, Key] = {}
+        self.lowered = 0
         self.now_ms = 0
         self.wants_sweep = True
         self.swept_s = self.rests_until_s = float("-inf")
@@ -76,9 +79,10 @@ class Marks:
             intake = self._intakes[kinds] = _Intake()
         now_s = self._clock.steady_s()
         is_due = intake.wants_sweep or now_s >= intake.swept_s + SWEEP_INTERVAL_S
-        if is_due and now_s >= intake.rests_until_s:
-            return Look(intake, lanes, [START] * len(lanes), True, now_s)
-        return Look(intake, lanes, [intake.marks.get(lane, START) for lane in lanes], False, now_s)
+        is_sweep = is_due and now_s >= intake.rests_until_s
+        lowered = intake.lowered
+        behind = [START if is_sweep else intake.marks.get(lane, START) for lane in lanes]
+        return Look(intake, lanes, behind, is_sweep, now_s, lowered)
 
     def ended(self, look: Look) -> None:
         """The claim has looked, or failed in it."""
@@ -98,21 +102,27 @@ class Marks:
         """
         intake = look.intake
         intake.wants_sweep = saw_all and not look.is_sweep
-        if now_ms < intake.now_ms:  # the store's clock was set back
+        if now_ms < intake.now_ms - TRAILS_MS:  # the store's clock was set back
             intake.marks.clear()
-        intake.now_ms = now_ms
+            intake.now_ms = now_ms
+        intake.now_ms = max(intake.now_ms, now_ms)
         edge = (now_ms - TRAILS_MS, START[1])
         if saw_all:
-            intake.marks.update(dict.fromkeys(look.lanes, edge))
+            moved = dict.fromkeys(look.lanes, edge)
         elif last is not None:
             lane, key = last
-            intake.marks.update(dict.fromkeys(look.lanes[: look.lanes.index(lane)], edge))
-            intake.marks[lane] = max(key, intake.marks.get(lane, START))
+            moved = {**dict.fromkeys(look.lanes[: look.lanes.index(lane)], edge), lane: key}
+        else:
+            return
+        if intake.lowered != look.lowered:
+            moved = {lane: min(key, intake.marks.get(lane, START)) for lane, key in moved.items()}
+        intake.marks.update(moved)
 
     def lower(self, lane: int, key: Key) -> None:
         """A job stands in a lane again, at the place that it had."""
         before = (key[0], START[1])
-        for intake in self._intakes.values():
+        for intake in tuple(self._intakes.values()):
+            intake.lowered += 1
             if intake.marks.get(lane, START) > before:
                 intake.marks[lane] = before
 

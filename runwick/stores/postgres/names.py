@@ -9,7 +9,7 @@ That nobody uses a number that was made does no harm.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -29,6 +29,18 @@ class Wanted(msgspec.Struct, frozen=True):
     policies: Sequence[JobPolicy] = ()
 
 
+class Intake(NamedTuple):
+    """What a worker takes, in numbers."""
+
+    application: int
+    lanes: tuple[int, ...]
+    kinds: frozenset[int]
+
+
+_INTAKES_MAX: Final = 64
+"""Of more intakes than that, all are made out anew."""
+
+
 class Names:
     """What one store object knows of the names in its store.
 
@@ -46,6 +58,7 @@ class Names:
         self.policy_of: Final[dict[int, JobPolicy]] = {}
         self.serves: Final[set[int]] = set()
         """Applications that a worker of this process serves."""
+        self._intakes: Final[dict[tuple[str, tuple[Lane, ...], frozenset[Kind]], Intake]] = {}
         self._gate = gate
 
     def forget(self) -> None:
@@ -58,6 +71,7 @@ class Names:
             self.lane_of,
             self.kind_of,
             self.policy_of,
+            self._intakes,
         )
         for names in known:
             names.clear()
@@ -69,6 +83,25 @@ class Names:
         if missing is not None:
             yield from self._read(missing)
         return self.applications.get(wanted.application)
+
+    def intake(self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind]) -> Steps[Intake | None]:
+        """What a worker of these takes. Without what has no number yet, for that has no jobs either; None when the
+        application is such."""
+        key = application, tuple(lanes), kinds
+        intake = self._intakes.get(key)
+        if intake is not None:
+            return intake
+        number = yield from self.find(Wanted(application, lanes, tuple(kinds)))
+        if number is None:
+            return None
+        known_lanes = tuple(known for lane in lanes if (known := self.lanes.get((number, lane))) is not None)
+        known_kinds = frozenset(known for kind in kinds if (known := self.kinds.get((number, kind))) is not None)
+        intake = Intake(number, known_lanes, known_kinds)
+        if (len(known_lanes), len(known_kinds)) == (len(lanes), len(kinds)):
+            if len(self._intakes) >= _INTAKES_MAX:
+                self._intakes.clear()
+            self._intakes[key] = intake
+        return intake
 
     def make(self, wanted: Wanted, act: str) -> Steps[int]:
         """Learn the numbers of these names, and make those that do not exist; answers the application's.

@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn, TypeVar
 
 import psycopg
 
-from runwick.contracts.errors import OutcomeUnknown, StoreUnavailable
+from runwick.contracts.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from runwick.contracts.stores import Act
 from runwick.runtime.crossings import reach
 from runwick.stores.postgres import faults
@@ -61,21 +61,24 @@ class Performer:
         while True:
             self._history.check()
             try:
-                with connections() as connection:
-                    return self._drive(connection, act)
+                return self._drive(connections, act)
             except (StoreUnavailable, OutcomeUnknown) as error:
                 if tries == _TRIES or not faults.is_collision(error.__cause__):
                     raise
             tries += 1
             time.sleep(random.uniform(0, _PAUSE_S))
 
-    def _drive(self, connection: Connection, act: Act[T]) -> T:
+    def _drive(self, connections: Connections, act: Act[T]) -> T:
+        """The connection is held for each step alone: while one act makes its answer of the rows, the next one asks."""
+        if self._history.store_id is None:
+            with connections():
+                pass  # an act's first step names the store, which whoever opens a connection has met
         steps = act.steps()
         has_applied = False
         try:
             step = next(steps)
             while True:
-                rows = self._execute(connection, act, step, has_applied)
+                rows = self._ask(connections, act, step, has_applied)
                 has_applied = has_applied or not isinstance(step, Preparation)
                 step = steps.send(rows)
         except StopIteration as end:
@@ -85,6 +88,17 @@ class Performer:
             _raise(faults.refused(error, self._situation(act)), error)
         finally:
             steps.close()
+
+    def _ask(self, connections: Connections, act: Act[Any], step: Step, has_applied: bool) -> Any:
+        is_connected = False
+        try:
+            with connections() as connection:
+                is_connected = True
+                return self._execute(connection, act, step, has_applied)
+        except StoreError as error:
+            if not is_connected and has_applied and not act.reads_only:
+                raise faults.half_done(error, self._situation(act)) from error
+            raise
 
     def _execute(self, connection: Connection, act: Act[Any], step: Step, has_applied: bool) -> Any:
         parameters: Any = step.parameters

@@ -14,7 +14,6 @@ from runwick.contracts.stores import Act, AttemptRecord, CostlyRun, JobRecord, O
 from runwick.contracts.usage import Usage
 from runwick.stores.postgres import packed
 from runwick.stores.postgres.bound import Bound
-from runwick.stores.postgres.names import Wanted
 from runwick.stores.steps import Step, Steps
 
 _COSTLIEST: Final = {"cpu_us": "costliest_cpu", "rss_peak_bytes": "costliest_rss"}
@@ -93,17 +92,14 @@ def _attempt_record(
 
 def outlook(bound: Bound, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind]) -> Act[Outlook]:
     """What is left for a worker of these lanes and kinds."""
-    return Act("outlook", lambda: _outlook(bound, Wanted(application, lanes, tuple(kinds))), reads_only=True)
+    return Act("outlook", lambda: _outlook(bound, application, lanes, kinds), reads_only=True)
 
 
-def _outlook(bound: Bound, wanted: Wanted) -> Steps[Outlook]:
-    names = bound.names
-    application = yield from names.find(wanted)
-    if application is None:
+def _outlook(bound: Bound, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind]) -> Steps[Outlook]:
+    intake = yield from bound.names.intake(application, lanes, kinds)
+    if intake is None:
         return Outlook(due=0, later=0, leased=0, undecodable=0, retrying=0, oldest_due_ms=None)
-    lanes = [number for lane in wanted.lanes if (number := names.lanes.get((application, lane))) is not None]
-    kinds = [number for kind in wanted.kinds if (number := names.kinds.get((application, kind))) is not None]
-    columns = packed.number(application), packed.numbers(lanes), packed.numbers(kinds)
+    columns = packed.number(intake.application), packed.numbers(intake.lanes), packed.numbers(tuple(intake.kinds))
     ((due, later, leased, undecodable, retrying, oldest_due_ms),) = yield Step("outlook", (*bound.reading(), *columns))
     return Outlook(
         due=due,

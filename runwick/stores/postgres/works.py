@@ -2,7 +2,7 @@
 
 ::
 
-    claim, begin, release, settle ──▶ a thread and a connection of their own
+    claim, begin, release, settle ──▶ two threads and a connection of their own
     renew, depart ────────────────▶ a thread and a connection of their own: nothing delays a lease
     everything else ──────────────▶ threads and connections of the pool
 """
@@ -24,6 +24,8 @@ Connections = Callable[[], AbstractContextManager[Connection]]
 
 _CLAIMS: Final = frozenset({"claim", "begin", "release", "settle"})
 _BEATS: Final = frozenset({"renew", "depart"})
+_CLAIM_THREADS: Final = 2
+"""While one waits for the server, the other packs what comes next, or unpacks what came before."""
 _BESIDE_CALLS: Final = 2
 """Connections of the pool beyond one for each call of the application: for a worker's recovery and for its reads."""
 
@@ -52,7 +54,7 @@ class Works:
         claims = functools.partial(self._claims.connection, self._limit_s)
         beats = functools.partial(self._beats.connection, self._limit_s)
         self._call_desk = Desk[Act[Any]]("runwick-postgres-call", most, functools.partial(handle, self.calls))
-        self._claim_desk = Desk[Act[Any]]("runwick-postgres-claim", 1, functools.partial(handle, claims))
+        self._claim_desk = Desk[Act[Any]]("runwick-postgres-claim", _CLAIM_THREADS, functools.partial(handle, claims))
         self._beat_desk = Desk[Act[Any]]("runwick-postgres-beat", 1, functools.partial(handle, beats))
 
     def desk(self, act: str) -> Desk[Act[Any]]:

@@ -173,7 +173,7 @@ CREATE TABLE claim (
   jobs             uuid[]  STORAGE PLAIN NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
-CREATE INDEX claim_check ON claim (application, check_at_ms, token);
+CREATE INDEX claim_check ON claim (application, check_at_ms);
 
 -- How attempts ended. Only ever appended to. -----------------------------------------------------------------------
 

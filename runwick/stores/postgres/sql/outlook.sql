@@ -12,13 +12,19 @@ WITH asking AS MATERIALIZED (
   FROM asking JOIN runwick.hot AS hot ON hot.lane = ANY ($5::bigint[])
 ), leased AS MATERIALIZED (
   SELECT
-    count(*) FILTER (WHERE hot.kind = ANY ($6::bigint[]) AND hot.due_at_ms <= asking.now_ms) AS due,
-    count(*) FILTER (WHERE hot.kind = ANY ($6::bigint[]) AND hot.due_at_ms > asking.now_ms) AS later,
-    count(*) FILTER (WHERE hot.kind <> ALL ($6::bigint[])) AS undecodable
+    count(*) FILTER (WHERE held.kind = ANY ($6::bigint[]) AND held.due_at_ms <= asking.now_ms) AS due,
+    count(*) FILTER (WHERE held.kind = ANY ($6::bigint[]) AND held.due_at_ms > asking.now_ms) AS later,
+    count(*) FILTER (WHERE held.kind <> ALL ($6::bigint[])) AS undecodable
   FROM asking
   JOIN runwick.claim AS claim ON claim.application = $4
   CROSS JOIN LATERAL unnest(claim.jobs) AS member (job)
-  JOIN runwick.hot AS hot ON hot.job = member.job AND hot.claim = claim.token AND hot.lane = ANY ($5::bigint[])
+  CROSS JOIN LATERAL (
+    SELECT hot.lane, hot.kind, hot.due_at_ms
+    FROM runwick.hot AS hot
+    WHERE hot.job = member.job AND hot.claim = claim.token
+    LIMIT 1  -- so that it is asked for each member, and in no other order
+  ) AS held
+  WHERE held.lane = ANY ($5::bigint[])
 )
 SELECT
   live.due - leased.due,

@@ -56,8 +56,8 @@ WITH asked AS MATERIALIZED (
 )
 SELECT
   asked.job,
-  CASE WHEN asked.lease_until_ms IS NULL AND EXISTS (
-    SELECT FROM runwick.hot AS hot WHERE hot.job = asked.job AND hot.claim = asked.claim
+  CASE WHEN asked.lease_until_ms IS NULL AND (
+    SELECT true FROM runwick.hot AS hot WHERE hot.job = asked.job AND hot.claim = asked.claim
   ) THEN 'locked' ELSE 'lost' END
 FROM gate CROSS JOIN asked
 WHERE asked.lease_until_ms IS NULL OR asked.lease_until_ms <= gate.now_ms

@@ -2,55 +2,62 @@
 -- whose row somebody else's transaction holds is left alone and not waited for, so is one whose claim token is no longer
 -- the row's. If the state of one job does not allow its move, nothing is written. Recovery ends attempts in the same
 -- way, but only those whose lease has run out; one that never began then leaves no row, gives its number back and counts
--- for the unstarted guard.
+-- for the unstarted guard. (What is asked of a table row by row is asked for a value: for an EXISTS, the server may
+-- read the whole table into a hash.)
 -- takes: the gate's $1 to $4; act ('settle' or 'recover');
---        per attempt: job, claim token, attempt id, its way to end (from 1), delay_ms, begun_at_ms, wall_us, cpu_us,
+--        $6 to $16, per attempt: job, attempt id, its way to end (from 1), delay_ms, begun_at_ms, wall_us, cpu_us,
 --        rss_peak_bytes, usage, error, result;
---        per way to end: outcome, its code, state, its code, the state from which it is not legal;
---        claims of which nothing is left
+--        $17 to $22, per way to end: claim token, outcome, its code, state, its code, the state that does not allow it;
+--        $23: claims of which nothing is left
 -- returns: place (from 1), 'done' (it was settled so before), 'waits' with lane, due_at_ms and job, 'locked',
 --          'not_yours' or 'illegal'; no row for the others, which are closed
 WITH member AS MATERIALIZED (
   SELECT
     hot.state AS stood, asked.job, hot.generation, hot.attempts, asked.way, hot.application, hot.revision, hot.executions,
-    hot.kind, asked.attempt_id, asked.claim, asked.begun_at_ms, asked.wall_us, asked.cpu_us, asked.rss_peak_bytes,
-    asked.usage, asked.delay_ms, asked.place, asked.error, asked.result
+    hot.kind, asked.attempt_id, asked.begun_at_ms, asked.wall_us, asked.cpu_us, asked.rss_peak_bytes, asked.usage,
+    asked.delay_ms, asked.place, asked.error, asked.result
   FROM unnest(
-    $6::uuid[], $7::uuid[], $8::uuid[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[],
-    $14::bigint[], $15::text[], $16::text[], $17::bytea[]
+    $6::uuid[], $7::uuid[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[],
+    $14::text[], $15::text[], $16::bytea[]
   ) WITH ORDINALITY AS asked (
-    job, claim, attempt_id, way, delay_ms, begun_at_ms, wall_us, cpu_us, rss_peak_bytes, usage, error, result, place
+    job, attempt_id, way, delay_ms, begun_at_ms, wall_us, cpu_us, rss_peak_bytes, usage, error, result, place
   )
   LEFT JOIN LATERAL (
     SELECT hot.state, hot.generation, hot.attempts, hot.application, hot.revision, hot.executions, hot.kind
     FROM runwick.hot AS hot
-    WHERE hot.job = asked.job AND hot.claim = asked.claim
+    WHERE hot.job = asked.job AND hot.claim = ($17::uuid[])[asked.way]
       AND ($5 <> 'recover' OR hot.lease_until_ms <= runwick.now_ms())
     FOR UPDATE SKIP LOCKED
   ) AS hot ON true
 ), gate AS MATERIALIZED (
   SELECT bool_and(runwick.gate($1, $2::integer, meant.application, $5, $3, $4))
       AND NOT EXISTS (SELECT FROM member WHERE stood = ($22::text[])[way]) AS open,
-    runwick.now_ms() AS now_ms, cardinality($16::text[]) + cardinality($17::bytea[]) > 0 AS details,
+    runwick.now_ms() AS now_ms, cardinality($15::text[]) + cardinality($16::bytea[]) > 0 AS details,
     'retrying' = ANY ($20::text[]) AS retries
   FROM (
     SELECT unnest(coalesce(array_agg(DISTINCT application), '{NULL}')) AS application FROM member WHERE stood IS NOT NULL
   ) AS meant
+), owner AS MATERIALIZED (
+  SELECT array_agg(claim.worker ORDER BY asked.way) AS workers,
+    array_agg(claim.claimed_at_ms ORDER BY asked.way) AS claimed_at_ms
+  FROM unnest($17::uuid[]) WITH ORDINALITY AS asked (claim, way)
+  LEFT JOIN runwick.claim AS claim ON claim.token = asked.claim
 ), attempted AS (
   INSERT INTO runwick.attempt (
     job, generation, number, attempt_id, worker, claimed_at_ms, begun_at_ms, ended_at_ms, wall_us, cpu_us,
     rss_peak_bytes, kind, outcome, code, usage
   )
   SELECT
-    member.job, generation, attempts, attempt_id, claim.worker, claim.claimed_at_ms, begun_at_ms, now_ms, wall_us, cpu_us,
-    rss_peak_bytes, kind, ($18::text[])[way], ($19::text[])[way], usage
-  FROM gate CROSS JOIN member LEFT JOIN runwick.claim AS claim ON claim.token = member.claim
+    job, generation, attempts, attempt_id, owner.workers[way], owner.claimed_at_ms[way], begun_at_ms, now_ms, wall_us,
+    cpu_us, rss_peak_bytes, kind, ($18::text[])[way], ($19::text[])[way], usage
+  FROM gate CROSS JOIN owner CROSS JOIN member
   WHERE gate.open AND stood IS NOT NULL AND (
     -- What an earlier damage left in the way must not stop the recovery of all others.
-    $5 <> 'recover' OR stood = 'running' AND NOT EXISTS (
-      SELECT FROM runwick.attempt AS there
+    $5 <> 'recover' OR stood = 'running' AND (
+      SELECT true
+      FROM runwick.attempt AS there
       WHERE there.job = member.job AND there.generation = member.generation AND there.number = member.attempts
-    )
+    ) IS NULL
   )
   RETURNING 1
 ), detailed AS (
@@ -83,9 +90,9 @@ WITH member AS MATERIALIZED (
   SELECT job, generation, application, revision + 1, executions, now_ms, ($20::text[])[way], ($21::text[])[way]
   FROM gate CROSS JOIN member
   WHERE gate.open AND stood IS NOT NULL AND ($20::text[])[way] <> 'retrying' AND (
-    $5 <> 'recover' OR NOT EXISTS (
-      SELECT FROM runwick.closing AS there WHERE there.job = member.job AND there.generation = member.generation
-    )
+    $5 <> 'recover' OR (
+      SELECT true FROM runwick.closing AS there WHERE there.job = member.job AND there.generation = member.generation
+    ) IS NULL
   ) AND (SELECT count(*) FROM attempted) IS NOT NULL  -- first the attempts: positions tell what followed from what
 ), ended AS (
   DELETE FROM runwick.hot AS hot USING gate CROSS JOIN member
@@ -99,11 +106,15 @@ SELECT
   member.place,
   CASE
     WHEN stood IS NOT NULL THEN 'illegal'
-    WHEN EXISTS (
-      SELECT FROM runwick.attempt AS attempt
+    WHEN (
+      SELECT true
+      FROM runwick.attempt AS attempt
       WHERE attempt.job = member.job AND attempt.attempt_id = member.attempt_id AND attempt.outcome = ($18::text[])[way]
+      LIMIT 1
     ) THEN 'done'
-    WHEN EXISTS (SELECT FROM runwick.hot AS hot WHERE hot.job = member.job AND hot.claim = member.claim) THEN 'locked'
+    WHEN (
+      SELECT true FROM runwick.hot AS hot WHERE hot.job = member.job AND hot.claim = ($17::uuid[])[way]
+    ) THEN 'locked'
     ELSE 'not_yours'
   END,
   NULL, NULL, NULL
