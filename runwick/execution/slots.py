@@ -7,6 +7,7 @@
 All bookkeeping happens on the engine's loop. A run may be anywhere; it seizes its attempt, and reports its end.
 """
 
+import abc
 import asyncio
 import functools
 import math
@@ -68,7 +69,7 @@ class Held:
         self.cancel()
 
 
-class SlotBackend:
+class SlotBackend(abc.ABC):
     """Everything of `runwick.contracts.backends.Backend` but `name`, where an attempt runs, and `stop`.
 
     Args:
@@ -123,17 +124,17 @@ class SlotBackend:
 
     # Where a run is --------------------------------------------------------------------------------------------------
 
+    @abc.abstractmethod
     def _launch(self, held: Held) -> None:
         """Have it run soon. On the engine's loop."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _interrupt(self, held: Held) -> None:
         """Stop what has begun, if that is possible. On the engine's loop."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _tell_engine(self, function: Callable[[], object]) -> None:
         """Have `function` called on the engine's loop. From where runs are."""
-        raise NotImplementedError
 
     async def _run_async(self, held: Held) -> None:
         """Run it as a task, which is cancelled at its time limit."""

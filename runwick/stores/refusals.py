@@ -40,17 +40,21 @@ def too_late(command: Command, now_ms: int) -> CommandExpired | OutcomeUnknown |
     late_ms = now_ms - command.deadline_ms
     if late_ms <= 0:
         return None
-    operation = id_text(command.operation_id)
     if late_ms <= ANSWERS_KEPT_MS:
-        return CommandExpired(
-            "command_expired",
-            f"operation {operation} came {late_ms:,} ms after its deadline; it was not applied and never will be, "
-            "dispatch it as a new job",
-        )
+        return command_expired(command.operation_id, late_ms)
     return OutcomeUnknown(
         "expired_unknown",
-        f"operation {operation} came {late_ms:,} ms after its deadline, too late for a definite answer; it was not "
-        "applied now, look for the job itself",
+        f"operation {id_text(command.operation_id)} came {late_ms:,} ms after its deadline, too late for a definite "
+        "answer; it was not applied now, look for the job itself",
+    )
+
+
+def command_expired(operation_id: bytes, late_ms: int) -> CommandExpired:
+    """A dispatch that came after its deadline and was not applied before."""
+    return CommandExpired(
+        "command_expired",
+        f"operation {id_text(operation_id)} came {late_ms:,} ms after its deadline; it was not applied and never will "
+        "be, dispatch it as a new job",
     )
 
 

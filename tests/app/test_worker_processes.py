@@ -150,7 +150,7 @@ def run(program: str, folder: Path, *flags: str) -> tuple[int, str, str]:
 
 
 # Python warns of every fork beside threads; that is the application's decision here.
-QUIET = ("-X", "dev", "-W", "error", "-W", "ignore:This process:DeprecationWarning")
+QUIET = ("-W", "error", "-W", "ignore:This process:DeprecationWarning")
 
 
 def test_a_child_of_the_application_has_no_worker_and_says_nothing(tmp_path: Path) -> None:

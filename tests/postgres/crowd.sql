@@ -1,4 +1,4 @@
--- A store in long use: 100,000 waiting jobs, 100,000 ended ones with their attempts, 10,000 leased ones in as many claims.
+-- A store in long use: 100,000 waiting jobs, 100,000 ended ones with attempts, 10,000 leased ones in as many claims.
 -- Application 1, its lanes 1 to 3 and kinds 1 and 2, and policy 1 exist. Waiting jobs have been due for 600 s to 500 s.
 -- Job ids count up: 1… wait, 200001… have ended, 400001… are leased.
 
@@ -30,5 +30,7 @@ SELECT public.id_of(number), now.ms - 700000, 1, 2, 1, 2, 3, 1, 1, 2, 'running',
 FROM (SELECT runwick.now_ms() AS ms) AS now CROSS JOIN generate_series(400001, 410000) AS number;
 
 INSERT INTO runwick.claim (token, first_attempt_id, worker, claimed_at_ms, check_at_ms, application, jobs)
-SELECT public.id_of(number), public.id_of(number + 2000000), public.id_of(0), 0, now.ms + 3600000, 1, ARRAY[public.id_of(number)]
+SELECT
+  public.id_of(number), public.id_of(number + 2000000), public.id_of(0), 0, now.ms + 3600000, 1,
+  ARRAY[public.id_of(number)]
 FROM (SELECT runwick.now_ms() AS ms) AS now CROSS JOIN generate_series(400001, 410000) AS number;

@@ -6,6 +6,7 @@ A job's row is the receipt of its operation: sent again, an operation finds it a
 from collections.abc import Sequence
 
 from runwick.contracts.dispatching import Command, Receipt, ReceiptDisposition
+from runwick.contracts.errors import OutcomeUnknown
 from runwick.contracts.identity import job_of_operation
 from runwick.contracts.stores import Act
 from runwick.stores import refusals
@@ -30,15 +31,34 @@ def dispatch(bound: Bound, commands: Sequence[Command]) -> Act[list[Receipt]]:
 def _dispatch(bound: Bound, commands: Sequence[Command], due: set[int]) -> Steps[list[Receipt]]:
     distinct = list(_distinct(bound, commands).values())
     yield from _name(bound, distinct)
-    rows = yield Step("dispatch", (*bound.gate(), *_columns(bound, distinct)))
-    for place, created_by, now_ms in rows:
-        command = distinct[place - 1]
-        if created_by is not None:
-            raise refusals.operation_conflict(command, created_by)
-        if (too_late := refusals.too_late(command, now_ms)) is not None:
-            raise too_late
+    while late := _late(distinct, (yield Step("dispatch", (*bound.gate(), *_columns(bound, distinct))))):
+        # Was it sent before, and is that sending at it in this very moment? Only then does this come back.
+        commands_late, by_ms = zip(*late, strict=True)
+        columns = (
+            packed.ids([command.job_id for command in commands_late]),
+            packed.ids([command.operation_id for command in commands_late]),
+            packed.numbers(by_ms),
+        )
+        yield Step("dispatch_late", columns)
     due.update(bound.names.applications[command.application] for command in distinct)
     return [_receipt(bound, command.job_id, command.operation_id) for command in commands]
+
+
+def _late(commands: Sequence[Command], refused: Sequence[tuple[int, bytes | None, int]]) -> list[tuple[Command, int]]:
+    """Those that came after their deadline and are not there, and by how many milliseconds each is late.
+
+    Raises:
+        StoreError, OutcomeUnknown: as `dispatch`, where nothing has to be waited for.
+    """
+    late = []
+    for place, created_by, now_ms in refused:
+        command = commands[place - 1]
+        if created_by is not None:
+            raise refusals.operation_conflict(command, created_by)
+        if isinstance(too_late := refusals.too_late(command, now_ms), OutcomeUnknown):
+            raise too_late
+        late.append((command, now_ms - command.deadline_ms))
+    return late
 
 
 def _distinct(bound: Bound, commands: Sequence[Command]) -> dict[bytes, Command]:

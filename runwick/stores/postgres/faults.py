@@ -151,7 +151,15 @@ def _closed_gate(error: psycopg.Error, state: str, situation: Situation) -> Exce
         )
     if state == "RW005":
         return refusals.capability_unknown(application, found)
+    if state == "RW006":
+        operation_id, late_ms = found.split()
+        return refusals.command_expired(uuid.UUID(operation_id).bytes, int(late_ms))
     return error
+
+
+def is_verdict(error: BaseException) -> bool:
+    """Whether the statement undid itself because of what it found, which holds for the whole act."""
+    return sqlstate(error) == "RW006"
 
 
 def other_store(error: BaseException) -> bytes | None:

@@ -114,7 +114,7 @@ class Performer:
                 meant: Exception = faults.unanswered(
                     error, self._situation(act), writes=not act.reads_only, ran_out=connection.is_unanswered
                 )
-            elif has_applied and not act.reads_only:
+            elif has_applied and not act.reads_only and not faults.is_verdict(error):
                 meant = faults.half_done(error, self._situation(act))
             else:
                 meant = self._refused(error, connection, act)

@@ -84,6 +84,14 @@ BEGIN
 END
 $$;
 
+-- Undo the statement that calls it, for a reason that has an SQLSTATE of its own; DETAIL is what was found.
+CREATE FUNCTION undo(reason text, finding text) RETURNS boolean LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  RAISE EXCEPTION USING ERRCODE = undo.reason, MESSAGE = 'the statement undid itself', DETAIL = undo.finding;
+END
+$$;
+
 -- Names that millions of rows share, as small numbers. Rows are only ever added. -----------------------------------
 
 CREATE TABLE lane (

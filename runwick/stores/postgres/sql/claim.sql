@@ -8,11 +8,12 @@
 -- Candidates come in the order of the lanes, within a lane in claim order, and are not sorted again: all that follows
 -- keeps their order.
 -- takes: the gate's $1 to $4; application, claim token, first attempt id, worker; lanes, and for each the due_at_ms and
---        the job behind which to look; kinds; how many may be any, how many in all, bytes of payload, lease_ms, bytes of
---        a payload that comes along
--- returns: first one row of now_ms, whether the token has claimed before, whether a job that may not run ahead ended the
---          claim, whether everything due was seen, when the next is due (now, if something is; NULL, if nothing will be);
---          then, behind five NULLs, one per job that was taken: due_at_ms and the columns of an attempt under way
+--        the job behind which to look; kinds; how many may be any, how many in all, bytes of payload, lease_ms, bytes
+--        of a payload that comes along
+-- returns: first one row of now_ms, whether the token has claimed before, whether a job that may not run ahead ended
+--          the claim, whether everything due was seen, when the next is due (now, if something is; NULL, if nothing
+--          will be); then, behind five NULLs, one row per job that was taken: due_at_ms and the columns of an attempt
+--          under way
 WITH gate AS MATERIALIZED (
   SELECT runwick.gate($1, $2::integer, $5::integer, 'claim', $3, $4) AS open,
     EXISTS (SELECT FROM runwick.claim AS before WHERE before.token = $6) AS claimed_before
@@ -26,7 +27,8 @@ WITH gate AS MATERIALIZED (
   CROSS JOIN LATERAL (
     SELECT hot.job, hot.payload_bytes, hot.executions, hot.max_executions, hot.expires_at_ms
     FROM runwick.hot AS hot
-    WHERE hot.lane = lane.id AND hot.due_at_ms <= asking.now_ms AND (hot.due_at_ms, hot.job) > (lane.due_at_ms, lane.job)
+    WHERE hot.lane = lane.id AND hot.due_at_ms <= asking.now_ms
+      AND (hot.due_at_ms, hot.job) > (lane.due_at_ms, lane.job)
       AND hot.kind = ANY ($12::bigint[]) AND hot.claim IS NULL
     ORDER BY hot.due_at_ms, hot.job
     LIMIT greatest($14, 1)

@@ -7,7 +7,8 @@ WITH gate AS MATERIALIZED (
 SELECT ranked.job, kind.name, kind.version, ranked.number, ranked.outcome, ranked.usage
 FROM gate
 CROSS JOIN LATERAL (
-  SELECT attempt.job, attempt.kind, attempt.number, attempt.outcome, attempt.usage, attempt.cpu_us, attempt.position
+  SELECT attempt.job, attempt.kind, attempt.number, attempt.outcome, attempt.usage, attempt.cpu_us,
+    attempt.position
   FROM runwick.attempt AS attempt
   WHERE gate.open AND attempt.cpu_us IS NOT NULL AND attempt.kind = ANY (ARRAY(
     SELECT kind.id

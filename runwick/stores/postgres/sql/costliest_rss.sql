@@ -7,7 +7,8 @@ WITH gate AS MATERIALIZED (
 SELECT ranked.job, kind.name, kind.version, ranked.number, ranked.outcome, ranked.usage
 FROM gate
 CROSS JOIN LATERAL (
-  SELECT attempt.job, attempt.kind, attempt.number, attempt.outcome, attempt.usage, attempt.rss_peak_bytes, attempt.position
+  SELECT attempt.job, attempt.kind, attempt.number, attempt.outcome, attempt.usage, attempt.rss_peak_bytes,
+    attempt.position
   FROM runwick.attempt AS attempt
   WHERE gate.open AND attempt.rss_peak_bytes IS NOT NULL AND attempt.kind = ANY (ARRAY(
     SELECT kind.id

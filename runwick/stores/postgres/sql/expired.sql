@@ -1,9 +1,9 @@
 -- Attempts of an application whose lease has run out, found through the claims that are due to be looked at. A claim
 -- whose leases were renewed is put off to the first that may run out, one that has none left is deleted.
--- takes: the gate's $1 to $4; application; check_at_ms and token behind which to look, how many claims, how many attempts
+-- takes: the gate's $1 to $4; application; check_at_ms and token behind which to look, how many claims, attempts at most
 -- returns: how many claims were looked at, check_at_ms and token of the last; whether a cancel was asked for, claim
---          token, first attempt id, place in the claim (from 1), and the columns of an attempt under way without payload
---          (all NULL in the one row of a look that finds none); the longest expired first
+--          token, first attempt id, place in the claim (from 1), and the columns of an attempt under way, without its
+--          payload (all NULL in the one row of a look that finds none); the longest expired first
 WITH gate AS MATERIALIZED (
   SELECT runwick.gate($1, $2::integer, $5::integer, 'recover', $3, $4) AS open, runwick.now_ms() AS now_ms
 ), due AS MATERIALIZED (

@@ -1,9 +1,9 @@
 -- A job as it stands, by its hot row while it is live, else by its last closing; and its closed attempts.
 -- takes: the gate's $1 to $3; name of the application, job
--- returns: one row per attempt, oldest first, or one with NULLs behind the job's columns: name, version, queue, priority,
---          tenant, created_at_ms, policy (JSON), state, code, generation, revision, executions, due_at_ms (while it
---          waits), ended_at_ms (when it ended); attempt id, generation, number, outcome, code, begun_at_ms, ended_at_ms,
---          usage, error, result
+-- returns: one row per attempt, oldest first, or one with NULLs behind the job's columns. Of the job: name, version,
+--          queue, priority, tenant, created_at_ms, policy (JSON), state, code, generation, revision, executions,
+--          due_at_ms (while it waits), ended_at_ms (when it ended). Of the attempt: id, generation, number, outcome,
+--          code, begun_at_ms, ended_at_ms, usage, error, result
 SELECT
   kind.name, kind.version, lane.queue, lane.priority, job.tenant, job.created_at_ms, policy.json,
   coalesce(hot.state, closing.state),

@@ -43,7 +43,8 @@ SELECT
     CROSS JOIN LATERAL (
       SELECT hot.due_at_ms
       FROM runwick.hot AS hot
-      WHERE hot.lane = lane.id AND hot.due_at_ms <= asking.now_ms AND hot.kind = ANY ($6::bigint[]) AND hot.claim IS NULL
+      WHERE hot.lane = lane.id AND hot.due_at_ms <= asking.now_ms
+        AND hot.kind = ANY ($6::bigint[]) AND hot.claim IS NULL
       ORDER BY hot.due_at_ms, hot.job
       LIMIT 1
     ) AS oldest

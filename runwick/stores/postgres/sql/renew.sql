@@ -3,7 +3,7 @@
 -- never shortens a lease. Rows that somebody else's transaction holds are not waited for.
 -- takes: the gate's $1 to $4; application; per lease: job, claim token; lease_ms; worker, host, process, queues (JSON),
 --        executors; recovery_interval_ms, for how long a worker is remembered
--- returns: job, 'lost' or 'locked', for each lease that was not renewed; NULL, 'recover' for the worker that runs the pass
+-- returns: job, 'lost' or 'locked', for each lease that was not renewed; NULL, 'recover', if the pass is this worker's
 WITH asked AS MATERIALIZED (
   SELECT asked.job, asked.claim, hot.lease_until_ms
   FROM unnest($6::uuid[], $7::uuid[]) AS asked (job, claim)

@@ -1,9 +1,9 @@
 -- End attempts, each as it says: a row for the history, and the job waits again or its generation is closed. An attempt
--- whose row somebody else's transaction holds is left alone and not waited for, so is one whose claim token is no longer
--- the row's. If the state of one job does not allow its move, nothing is written. Recovery ends attempts in the same
--- way, but only those whose lease has run out; one that never began then leaves no row, gives its number back and counts
--- for the unstarted guard. (What is asked of a table row by row is asked for a value: for an EXISTS, the server may
--- read the whole table into a hash.)
+-- whose row somebody else's transaction holds is left alone and not waited for; so is one whose claim token is not the
+-- row's any more. If the state of one job does not allow its move, nothing is written. Recovery ends attempts in the
+-- same way, but only those whose lease has run out; one that never began then leaves no row, gives its number back and
+-- counts for the unstarted guard. (What is asked of a table row by row is asked for a value: for an EXISTS, the server
+-- may read the whole table into a hash.)
 -- takes: the gate's $1 to $4; act ('settle' or 'recover');
 --        $6 to $16, per attempt: job, attempt id, its way to end (from 1), delay_ms, begun_at_ms, wall_us, cpu_us,
 --        rss_peak_bytes, usage, error, result;
@@ -13,9 +13,9 @@
 --          'not_yours' or 'illegal'; no row for the others, which are closed
 WITH member AS MATERIALIZED (
   SELECT
-    hot.state AS stood, asked.job, hot.generation, hot.attempts, asked.way, hot.application, hot.revision, hot.executions,
-    hot.kind, asked.attempt_id, asked.begun_at_ms, asked.wall_us, asked.cpu_us, asked.rss_peak_bytes, asked.usage,
-    asked.delay_ms, asked.place, asked.error, asked.result
+    hot.state AS stood, asked.job, hot.generation, hot.attempts, asked.way, hot.application, hot.revision,
+    hot.executions, hot.kind, asked.attempt_id, asked.begun_at_ms, asked.wall_us, asked.cpu_us, asked.rss_peak_bytes,
+    asked.usage, asked.delay_ms, asked.place, asked.error, asked.result
   FROM unnest(
     $6::uuid[], $7::uuid[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[],
     $14::text[], $15::text[], $16::bytea[]
@@ -35,7 +35,9 @@ WITH member AS MATERIALIZED (
     runwick.now_ms() AS now_ms, cardinality($15::text[]) + cardinality($16::bytea[]) > 0 AS details,
     'retrying' = ANY ($20::text[]) AS retries
   FROM (
-    SELECT unnest(coalesce(array_agg(DISTINCT application), '{NULL}')) AS application FROM member WHERE stood IS NOT NULL
+    SELECT unnest(coalesce(array_agg(DISTINCT application), '{NULL}')) AS application
+    FROM member
+    WHERE stood IS NOT NULL
   ) AS meant
 ), owner AS MATERIALIZED (
   SELECT array_agg(claim.worker ORDER BY asked.way) AS workers,
