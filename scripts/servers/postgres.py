@@ -75,7 +75,7 @@ class PostgresServer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # Ctrl-C is for the owner
+            process_group=0,  # Ctrl-C is for the owner; in its session, which a supervisor in this process spares
         )
         try:
             self._binaries = _binaries(self._user != os.getuid(), self.folder)

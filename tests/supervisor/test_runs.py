@@ -111,7 +111,14 @@ def test_each_executor_is_a_child_of_the_supervisor_in_a_session_of_its_own() ->
     asyncio.run(scene())
 
 
+def born_since(strangers: set[int]) -> list[psutil.Process]:
+    """The children of this process, but for those of other tests."""
+    return [child for child in psutil.Process().children() if child.pid not in strangers]
+
+
 def test_process_titles_say_what_each_process_does(tmp_path: Path) -> None:
+    strangers = {child.pid for child in psutil.Process().children()}
+
     def title(pid: int) -> str:
         return " ".join(psutil.Process(pid).cmdline()).strip()
 
@@ -122,7 +129,7 @@ def test_process_titles_say_what_each_process_does(tmp_path: Path) -> None:
             its.hand_over(Hold(str(tmp_path / "started"), str(tmp_path / "gate")))
             await until((tmp_path / "started").exists, "the run")
             assert title(executor.pid) == "runwick executor 1 deeds: deeds.hold"
-            zygotes = [child.pid for child in psutil.Process().children() if child.pid != executor.pid]
+            zygotes = [child.pid for child in born_since(strangers) if child.pid != executor.pid]
             assert [title(pid) for pid in zygotes] == ["runwick zygote deeds"]
             (tmp_path / "gate").touch()
             await until(lambda: title(executor.pid) == "runwick executor 1 deeds", "the idle title again")
@@ -145,10 +152,12 @@ def test_a_handler_that_forks_answers_once() -> None:
 
 
 def test_stop_signals_to_executors_and_zygote_stop_nothing() -> None:
+    strangers = {child.pid for child in psutil.Process().children()}
+
     async def scene() -> None:
         async with crew(2) as its:
             before = [executor.pid for executor in its.executors]
-            for child in psutil.Process().children():
+            for child in born_since(strangers):
                 for number in (signal.SIGTERM, signal.SIGINT):
                     os.killpg(child.pid, number)
             assert await its.result(Echo("still here")) == "still here"
