@@ -151,4 +151,5 @@ def _open(path: Path, flags: int) -> int | None:
 
 def _microseconds(seconds: float) -> int:
     """Whole microseconds; rounding of the kernel's sums can step back by one, an attempt's cost cannot."""
-    return max(0, round(seconds * 1_000_000))
+    microseconds = int(seconds * 1_000_000 + 0.5)
+    return microseconds if microseconds > 0 else 0

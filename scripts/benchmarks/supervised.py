@@ -22,9 +22,10 @@ class Supervised:
     def __init__(self, url: str, *, until_empty: bool = True) -> None:
         command = [sys.executable, "-m", "runwick_supervisor.command", "scripts.benchmarks.application"]
         command += ["--app-dir", str(PROJECT), "--executors", str(EXECUTORS)]
-        command += ["--log-format", "json", "--progress-interval", "500ms"]
+        # One that is watched tells its progress often; the others as rarely as it does for everybody.
+        command += ["--log-format", "json", *(["--until-empty"] if until_empty else ["--progress-interval", "500ms"])]
         self._process = subprocess.Popen(
-            command + ["--until-empty"] * until_empty,
+            command,
             stdout=subprocess.PIPE,
             cwd=PROJECT,
             env={**os.environ, "RUNWICK_STORE": url},

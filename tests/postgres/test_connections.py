@@ -131,13 +131,14 @@ def test_more_callers_than_connections_never_block_each_other_for_good(url: str,
     driver.close()
 
 
-def test_claims_and_heartbeats_have_connections_of_their_own(driver: Driver, url: str) -> None:
+def test_claims_settlements_and_heartbeats_have_connections_of_their_own(driver: Driver, url: str) -> None:
     async def all_at_once() -> None:
         acts = ("claim", "settle", "begin", "release", "renew", "depart", "dispatch", "recover")
         await asyncio.gather(*(driver.run_async(add(act, act=act)) for act in acts))
 
     asyncio.run(all_at_once())
     assert len(sessions(url, "runwick claims")) == 1
+    assert len(sessions(url, "runwick settlements")) == 1
     assert len(sessions(url, "runwick heartbeats")) == 1
     assert 1 <= len(sessions(url, "runwick")) <= 2
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 import psycopg
-from psycopg.abc import Buffer, PQGen
-from psycopg.adapt import AdaptersMap, Loader
+from psycopg.abc import PQGen
+from psycopg.adapt import AdaptersMap
 from psycopg.pq import Format, TransactionStatus
 
 from runwick.stores.postgres import packed
@@ -25,18 +25,13 @@ _SIGNALS_S: Final = 0.1
 """How often a wait looks for signals."""
 
 
-class _RawId(Loader):
-    """A ``uuid`` as the 16 bytes that it is."""
-
-    format = Format.BINARY
-
-    def load(self, data: Buffer) -> bytes:
-        return bytes(data)
-
+_BYTES: Final = psycopg.adapters.get_loader(psycopg.adapters.types["bytea"].oid, Format.BINARY)
+"""Answers what came as it is, for a ``uuid`` its 16 bytes."""
+assert _BYTES is not None
 
 ADAPTERS: Final = AdaptersMap(psycopg.adapters)
 """How values travel: as psycopg has it, except that ids come back as raw bytes, and what is packed goes as it is."""
-ADAPTERS.register_loader("uuid", _RawId)
+ADAPTERS.register_loader("uuid", _BYTES)
 packed.register(ADAPTERS)
 
 

@@ -2,9 +2,10 @@
 
 ::
 
-    claim, begin, release, settle ──▶ two threads and a connection of their own
-    renew, depart ────────────────▶ a thread and a connection of their own: nothing delays a lease
-    everything else ──────────────▶ threads and connections of the pool
+    claim, begin ─────▶ a thread and a connection of their own
+    settle, release ──▶ likewise: what ends and what begins do not wait for each other
+    renew, depart ────▶ likewise: nothing delays a lease
+    everything else ──▶ threads and connections of the pool
 """
 
 import functools
@@ -22,10 +23,9 @@ from runwick.stores.postgres.pool import Pool
 Connections = Callable[[], AbstractContextManager[Connection]]
 """Gives a connection for the length of a block."""
 
-_CLAIMS: Final = frozenset({"claim", "begin", "release", "settle"})
+_CLAIMS: Final = frozenset({"claim", "begin"})
+_ENDS: Final = frozenset({"settle", "release"})
 _BEATS: Final = frozenset({"renew", "depart"})
-_CLAIM_THREADS: Final = 2
-"""While one waits for the server, the other packs what comes next, or unpacks what came before."""
 _BESIDE_CALLS: Final = 2
 """Connections of the pool beyond one for each call of the application: for a worker's recovery and for its reads."""
 
@@ -48,24 +48,29 @@ class Works:
         most = concurrent_calls + _BESIDE_CALLS
         self._pool = Pool(opening, most)
         self._claims = Link(opening, "runwick claims")
+        self._ends = Link(opening, "runwick settlements")
         self._beats = Link(opening, "runwick heartbeats")
         self._limit_s = opening.limit_s
         self.calls: Connections = self._pool.connection
         claims = functools.partial(self._claims.connection, self._limit_s)
+        ends = functools.partial(self._ends.connection, self._limit_s)
         beats = functools.partial(self._beats.connection, self._limit_s)
         self._call_desk = Desk[Act[Any]]("runwick-postgres-call", most, functools.partial(handle, self.calls))
-        self._claim_desk = Desk[Act[Any]]("runwick-postgres-claim", _CLAIM_THREADS, functools.partial(handle, claims))
+        self._claim_desk = Desk[Act[Any]]("runwick-postgres-claim", 1, functools.partial(handle, claims))
+        self._end_desk = Desk[Act[Any]]("runwick-postgres-end", 1, functools.partial(handle, ends))
         self._beat_desk = Desk[Act[Any]]("runwick-postgres-beat", 1, functools.partial(handle, beats))
 
     def desk(self, act: str) -> Desk[Act[Any]]:
         """Where acts of that name are run for event loops."""
         if act in _CLAIMS:
             return self._claim_desk
+        if act in _ENDS:
+            return self._end_desk
         return self._beat_desk if act in _BEATS else self._call_desk
 
     def close(self) -> None:
         """End the threads, close the connections; what is in use for long is left to its user."""
-        for desk in (self._call_desk, self._claim_desk, self._beat_desk):
+        for desk in (self._call_desk, self._claim_desk, self._end_desk, self._beat_desk):
             desk.close()
-        for place in (self._pool, self._claims, self._beats):
+        for place in (self._pool, self._claims, self._ends, self._beats):
             place.close(self._limit_s)
