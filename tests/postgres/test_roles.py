@@ -5,7 +5,6 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from runwick.stores.postgres.store import PostgresStore
 
 from runwick.config.options import PostgresOptions
 from runwick.contracts.administration import Admission, Capability
@@ -14,6 +13,7 @@ from runwick.runtime.ambient import SystemClock, SystemIds
 from runwick.stores.postgres import migrate
 from runwick.stores.postgres.address import address_of
 from runwick.stores.postgres.administer import PostgresAdministration
+from runwick.stores.postgres.store import PostgresStore
 from scripts.servers.postgres import PostgresServer
 from tests.ambient import FakeClock
 from tests.conformance.ground import APPLICATION, Bench

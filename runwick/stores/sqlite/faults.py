@@ -13,6 +13,7 @@ from runwick.contracts.errors import (
     RunwickError,
     SettlementRejected,
     StoreError,
+    StoreHistoryBroken,
     StoreNotInstalled,
     StoreUnavailable,
 )
@@ -87,7 +88,7 @@ def _refusal(error: Exception, path: Path, wait_s: float) -> StoreError | None:
             "store_unavailable", f"the disk of {path} is full; nothing was written; make room and try again"
         )
     if code in _DAMAGED:
-        return StoreError(
+        return StoreHistoryBroken(
             "store_history_broken", f"{path} is damaged ({error}); nothing was written; restore it from a backup"
         )
     if code in _OUT_OF_REACH:
