@@ -146,7 +146,7 @@ class TestTwoAtOnce:
             store.close()
         assert (len(taken), len(set(taken))) == (400, 400)
 
-    def test_workers_that_do_everything_at_once_meet_no_deadlock(self, postgres_bench: Bench) -> None:
+    def test_f088_workers_that_do_everything_at_once_meet_no_deadlock(self, postgres_bench: Bench) -> None:
         """Each act locks rows without waiting, so none can wait for another in a circle."""
         postgres_bench.dispatch(60)
         errors: list[BaseException] = []
@@ -364,7 +364,9 @@ class TestRecovery:
         assert expired.cancel_requested
         assert postgres_bench.job(attempt.job_id).state is JobState.CANCELLED
 
-    def test_rows_that_are_in_its_way_do_not_stop_it(self, postgres_bench: Bench, postgres_database: Database) -> None:
+    def test_f089_rows_that_are_in_its_way_do_not_stop_it(
+        self, postgres_bench: Bench, postgres_database: Database
+    ) -> None:
         """Damage of old: the history has what recovery is about to write."""
         job_ids = postgres_bench.dispatch(3)
         attempts = postgres_bench.claim().attempts

@@ -38,7 +38,7 @@ def test_an_act_of_which_any_round_trip_is_lost(site: Site, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HEART)
-def test_an_act_of_which_any_round_trip_fails(site: Site, name: str) -> None:
+def test_f071_an_act_of_which_any_round_trip_fails(site: Site, name: str) -> None:
     faults = [*(Fault(Cut.ERROR, sqlstate=sqlstate) for sqlstate in ERRORS), Fault(Cut.FATAL, sqlstate="57P01")]
     for fault in faults:
         assert campaign(site, name, fault) >= 2

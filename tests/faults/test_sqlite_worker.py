@@ -81,7 +81,9 @@ def last_seen_ms(path: Path) -> int:
 
 
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
-def test_a_worker_goes_on_after_its_file_was_locked_again_and_again(office: Office, tmp_path: Path, busy: bool) -> None:
+def test_f065_a_worker_goes_on_after_its_file_was_locked_again_and_again(
+    office: Office, tmp_path: Path, busy: bool
+) -> None:
     failed: list[str] = []
     answered: list[str] = []
 
@@ -114,7 +116,9 @@ def test_a_worker_goes_on_after_its_file_was_locked_again_and_again(office: Offi
         locker.say(None)
 
 
-def test_a_worker_outlives_every_kind_of_error_at_any_of_its_statements(saboteur: Saboteur, office: Office) -> None:
+def test_f071_a_worker_outlives_every_kind_of_error_at_any_of_its_statements(
+    saboteur: Saboteur, office: Office
+) -> None:
     """Thirteen statements apart, so that over the kinds of errors the errors meet statements of every act."""
     receipts = [office.rw.dispatch(Letter()) for _ in range(30)]
     kinds = itertools.cycle(FAULTS)

@@ -117,7 +117,7 @@ def siege(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Siege]:
 
 
 @pytest.mark.timeout(300)
-def test_a_server_that_is_killed_loses_nothing_and_is_found_again(siege: Siege) -> None:
+def test_f065_f068_a_server_that_is_killed_loses_nothing_and_is_found_again(siege: Siege) -> None:
     with siege.field.supervisor() as supervisor:
         siege.dispatch_batch()
         for count in range(KILLS):
@@ -148,5 +148,28 @@ def test_sessions_that_are_ended_at_random_lose_nothing(siege: Siege) -> None:
         assert siege.await_loops() < BACK_WITHIN_S
         siege.check()
         assert supervisor.poll() is None
+        supervisor.terminate()
+        assert supervisor.wait(60) == 0
+
+
+PATIENT: Final = {
+    "RUNWICK_LEASE_DURATION": "60s",
+    "RUNWICK_LEASE_SAFETY_MARGIN": "10s",
+    "RUNWICK_RENEWAL_INTERVAL": "500ms",
+    "RUNWICK_MINIMUM_INVOCATION_MARGIN": "1s",
+}
+"""Leases that outlast a server's restart."""
+
+
+def test_f044_a_lease_survives_the_restart_of_the_server(siege: Siege) -> None:
+    siege.field.environment |= PATIENT
+    with siege.field.supervisor() as supervisor:
+        receipt = siege.producer.dispatch(Drill(0, milliseconds=3_000))
+        wait_for(lambda: len(siege.field.marks()) > 0, "the run")
+        siege.server.kill()
+        siege.server.start()
+        view = siege.producer.wait(receipt, timeout=timedelta(seconds=60))
+        assert [attempt.outcome for attempt in view.attempts] == ["succeeded"]
+        assert len({mark.attempt_id for mark in siege.field.marks()}) == 1
         supervisor.terminate()
         assert supervisor.wait(60) == 0

@@ -119,7 +119,9 @@ def test_closing_beside_callers_leaves_nothing_open(url: str, crowd: ThreadPoolE
     eventually(lambda: not sessions(url), "its sessions end")
 
 
-def test_more_callers_than_connections_never_block_each_other_for_good(url: str, crowd: ThreadPoolExecutor) -> None:
+def test_f082_more_callers_than_connections_never_block_each_other_for_good(
+    url: str, crowd: ThreadPoolExecutor
+) -> None:
     driver = a_driver(url, calls=0)
 
     def dispatch_in_a_handler(number: int) -> None:
@@ -262,7 +264,7 @@ def test_sessions_ended_at_random_lose_nothing_confirmed(driver: Driver, url: st
     assert ledger.confirmed
 
 
-def test_a_server_that_is_cut_again_and_again_is_served_as_soon_as_it_is_back(crowd: ThreadPoolExecutor) -> None:
+def test_f065_a_server_that_is_cut_again_and_again_is_served_as_soon_as_it_is_back(crowd: ThreadPoolExecutor) -> None:
     """Every loop by itself: calls, claims and heartbeats all come back."""
     with PostgresServer() as server:
         driver = a_driver(a_store_on(server), limit_ms=2_000)

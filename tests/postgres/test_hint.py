@@ -132,7 +132,7 @@ def test_nobody_is_woken_after_stop(worker: Driver, producer: Driver) -> None:
     assert stopped.is_silent
 
 
-def test_what_is_told_has_the_same_size_for_every_job(producer: Driver, told: Spy) -> None:
+def test_f083_what_is_told_has_the_same_size_for_every_job(producer: Driver, told: Spy) -> None:
     producer.notify(SHOP)
     assert told.next() == f"runwick {SHOP}"
 
@@ -188,7 +188,9 @@ def test_a_lost_connection_is_replaced_and_what_came_meanwhile_is_looked_for(
     assert ear.wakes()
 
 
-def test_it_listens_before_it_wakes_for_the_catch_up(worker: Driver, producer: Driver, told: Spy, url: str) -> None:
+def test_f070_it_listens_before_it_wakes_for_the_catch_up(
+    worker: Driver, producer: Driver, told: Spy, url: str
+) -> None:
     """What is told while somebody catches up is heard, for LISTEN came first."""
     woken, go_on = threading.Event(), threading.Event()
     heard: queue.Queue[bool] = queue.Queue()

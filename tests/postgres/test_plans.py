@@ -142,7 +142,7 @@ def watched(database: str) -> Iterator[Bench]:
 
 
 @pytest.mark.parametrize("of", ["ended", "leased by others", "of another kind"])
-def test_claims_stay_flat_whatever_stands_in_front(
+def test_f085_claims_stay_flat_whatever_stands_in_front(
     watched: Bench, database: str, postgres: PostgresServer, of: str
 ) -> None:
     changes = {
@@ -168,7 +168,7 @@ def test_claims_stay_flat_whatever_stands_in_front(
         assert sum(node.removed for node in plan.on("hot")) == 0
 
 
-def test_one_expired_lease_is_found_among_ten_thousand_healthy_ones_in_one_pass(
+def test_f053_one_expired_lease_is_found_among_ten_thousand_healthy_ones_in_one_pass(
     watched: Bench, database: str, postgres: PostgresServer
 ) -> None:
     """The healthy ones stand in front: their claims are due to be looked at, because renewals do not touch these."""

@@ -61,7 +61,7 @@ async def every_loop_calls(life: Life) -> None:
 
 @pytest.mark.parametrize("how", ["hangs", "refuses", "raises", "loses"])
 @pytest.mark.parametrize("busy", [True, False], ids=["busy", "idle"])
-def test_five_cuts_in_a_row_end_no_loop(how: str, busy: bool) -> None:
+def test_f065_f068_five_cuts_in_a_row_end_no_loop(how: str, busy: bool) -> None:
     life = Life(free=1, options=QUICK)
     receipts = life.dispatch(3) if busy else []
 
@@ -131,7 +131,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: str(error)[-6:-1])
-def test_one_error_of_the_moment_in_every_call_ends_nothing(error: Exception) -> None:
+def test_f071_one_error_of_the_moment_in_every_call_ends_nothing(error: Exception) -> None:
     life = Life(free=2, options=QUICK)
     receipts = life.dispatch(4)
     for act in (*ACTS, "outlook", "depart"):
