@@ -42,7 +42,7 @@ def summary(runwick: Runwick, store: Store) -> str:
     paragraphs = {
         "application": [runwick.application],
         "store": [store.description],
-        "notes": store.notes,
+        "notes": [*store.notes, *_unserved(catalog)],
         "pools": [_pool_line(pool, len(catalog.pools)) for pool in catalog.pools],
         "queues": [", ".join(sorted(catalog.queues)) or "none"],
         "jobs": [_job_line(kind, entry, catalog) for kind, entry in sorted(catalog.jobs.items())] or ["none"],
@@ -57,6 +57,17 @@ def _paragraph(label: str, texts: Sequence[str]) -> Iterator[str]:
         for line in textwrap.wrap(text, terminal_columns() - LABEL_WIDTH - 2, break_long_words=False):
             yield f"  {label.ljust(LABEL_WIDTH)}{line}"
             label = ""
+
+
+def _unserved(catalog: Catalog) -> list[str]:
+    """Queues whose jobs no pool of this application takes."""
+    served = {queue for pool in catalog.pools for queue in pool.queues or catalog.queues}
+    left = sorted(catalog.queues - served) if catalog.pools else []
+    return (
+        [f"no pool here serves {', '.join(left)}: what is dispatched there waits for another application"]
+        if left
+        else []
+    )
 
 
 def _pool_line(pool: Pool, pools: int) -> str:

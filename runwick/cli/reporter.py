@@ -196,6 +196,12 @@ def report_worker_events(bus: Bus, reporter: Reporter) -> None:
         text = f"work is claimed again, after {event.seconds:.1f} s"
         reporter.happened("claims_admitted", text, {"seconds": round(event.seconds, 3)})
 
+    def stopped(event: events.WorkerStopped) -> None:
+        if left := event.left_to_leases:
+            ends = "the end of 1 attempt was" if left == 1 else f"the ends of {left} attempts were"
+            text = f"{ends} not stored; when their leases have run out, these jobs go on elsewhere"
+            reporter.happened("left_to_leases", text, {"attempts": left})
+
     def history_broken(event: events.HistoryBroken) -> None:
         text = (
             f"{event.leases} leases are lost, their runs are stopped and nothing more is written until this worker is "
@@ -223,6 +229,7 @@ def report_worker_events(bus: Bus, reporter: Reporter) -> None:
     bus.listen(events.HistoryBroken, history_broken)
     bus.listen(events.Recovered, recovered)
     bus.listen(events.DrainStarted, draining)
+    bus.listen(events.WorkerStopped, stopped)
 
 
 def _unsuccessful(settlement: Settlement) -> tuple[str, dict[str, object]]:

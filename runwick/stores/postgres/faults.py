@@ -38,8 +38,6 @@ _BUSY: Final = {
     "55P03": "did not get a lock in time",
     "57014": "was stopped, by its time limit or by somebody,",
     "25006": "met a server that takes no writes now",
-    "42501": "is not allowed to this role, which needs USAGE on the schema runwick and its sequences, and SELECT, "
-    "INSERT, UPDATE and DELETE on its tables,",
 }
 """What can be different the next time…"""
 _OUT_OF_REACH: Final = ("08", "53", "57P", "58")
@@ -49,6 +47,7 @@ _FOREIGN: Final = frozenset({"0A000", "3F000", "42703", "42704", "42809", "42883
 """A name that is not there, or is something else: of a store of another release, or of none."""
 _UNSTORABLE: Final = ("22", "23", "54")
 _CREATED_BEFORE: Final = "23505"
+_FORBIDDEN: Final = "42501"
 _CREATING: Final = frozenset({"dispatch", "claim"})
 """Acts that create what their caller has named: another sending of the same may just have done it, unseen so far."""
 
@@ -118,6 +117,12 @@ def refused(error: Exception, situation: Situation) -> Exception:
             "store_unavailable", f"{act} on {shown} met another sending of itself; nothing was written; try again"
         )
     is_out_of_reach = state.startswith(_OUT_OF_REACH) or (not state and isinstance(error, psycopg.OperationalError))
+    if state == _FORBIDDEN:
+        return StoreUnavailable(
+            "store_unavailable",
+            f"{act} on {shown} is not allowed to this role ({first_line(error)}); nothing was written; give it what "
+            "grants.sql beside the PostgreSQL store gives",
+        )
     if state in _BUSY or is_out_of_reach:
         why = _BUSY.get(state, "was refused")
         return StoreUnavailable(

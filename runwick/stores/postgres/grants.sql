@@ -1,7 +1,7 @@
 -- What the role of an application needs: data, and no rights to change the schema. Run it once for each such role, with
 -- the role that migrates:
 --
---   psql --set role=shop_app --file grants.sql
+--   psql --set ON_ERROR_STOP=1 --set role=shop_app --file grants.sql postgresql://OWNER@HOST/DATABASE
 --
 -- It holds for tables that later migrations add. Who the store is, its revision, the admission modes and what was
 -- audited stay out of an application's reach.
