@@ -237,7 +237,7 @@ class Runwick(Dispatching, Declaring):
             ConfigurationError: there is no store, or it is in a place that cannot keep jobs safe.
             MigrationError: it stopped; the store stays at its last good revision.
         """
-        return migrate_store(self.store_url, self.clock, self.ids)
+        return migrate_store(self.store_url, self.clock, self.ids, self.store_options)
 
     def problems(self) -> list[Problem]:
         """Everything wrong with the declarations, the options and the environment. Opens nothing."""

@@ -125,7 +125,7 @@ class EmbeddedWorker(Forkable):
         """Check everything and begin; when this returns, the worker takes jobs.
 
         Raises:
-            ConfigurationError: with everything that is wrong; nothing was started.
+            ConfigurationError: with everything that is wrong, also with the store; nothing was started.
             InvalidArgument: the application has a worker already, or this one has been used (code ``invalid_state``).
             StoreError: the store does not let it in, as while an operator drains the application.
         """
@@ -142,9 +142,15 @@ class EmbeddedWorker(Forkable):
         self._has_begun = True
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
-        self._engine.start()
+        up = asyncio.wrap_future(self._up)
+        up.add_done_callback(lambda told: told.cancelled() or told.exception())  # who was cancelled asks no more
         try:
-            await asyncio.shield(asyncio.wrap_future(self._up))
+            self._engine.start()
+        except BaseException:
+            self._rw.at_work.pop("worker", None)
+            raise
+        try:
+            await asyncio.shield(up)
         except BaseException:
             await self._leave()
             raise
@@ -159,7 +165,7 @@ class EmbeddedWorker(Forkable):
             Exception: what ended the worker before, when that was an error and nothing else is on its way.
         """
         notice()
-        if not self._is_mine:
+        if not (self._is_mine and self._has_begun):
             return
         await self._leave()
         if error is None and (ended_by := self._engine.ended.exception()) is not None:

@@ -29,6 +29,7 @@ from runwick.app.worker import EmbeddedWorker
 from runwick.contracts.administration import Admission
 from runwick.contracts.stores import Outlook
 from runwick.execution.threads import ThreadBackend
+from runwick.runtime.threads import LoopThread
 from runwick.stores.memory.store import MemoryStore
 from runwick.worker.engine import nothing_left
 
@@ -554,3 +555,29 @@ def test_a_plain_run_that_cannot_be_stopped_loses_its_lease_and_runs_again(
             assert view.attempts[0].outcome == "abandoned"
 
     in_an_application(scenario)
+
+
+def test_a_worker_that_was_never_entered_is_left_at_once() -> None:
+    async def leave() -> None:
+        async with asyncio.timeout(DEADLINE_S), contextlib.AsyncExitStack() as stack:
+            stack.push_async_exit(Runwick("shop", store="memory://").worker())
+
+    asyncio.run(leave())
+
+
+def test_a_thread_that_cannot_be_started_leaves_room_for_the_next_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    rw = Runwick("shop", store="memory://")
+    Shop(rw)
+
+    def no_thread(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def enter() -> None:
+        async with rw.worker():
+            pass
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LoopThread, "start", no_thread)
+        with pytest.raises(RuntimeError, match="new thread"):
+            asyncio.run(enter())
+    asyncio.run(enter())

@@ -21,6 +21,7 @@ from runwick.stores.postgres.address import address_of
 from runwick.stores.postgres.administer import PostgresAdministration
 from runwick.stores.postgres.revision import REVISION
 from scripts.servers.postgres import PostgresServer
+from tests.faults.proxy import Cut, Fault, Proxy
 from tests.postgres.asking import PATIENCE_S, asks_for_lock, end_operators, eventually, execute
 
 ACT = "SELECT FROM runwick.store JOIN runwick.application ON true"
@@ -148,3 +149,14 @@ def test_what_is_shown_of_it_has_no_secrets(url: str) -> None:
     store = administration(url)
     assert store.description == f"postgres {address_of(url).shown}"
     assert "@" not in store.description
+
+
+def test_an_operator_does_not_wait_for_a_server_that_says_nothing(url: str, postgres: PostgresServer) -> None:
+    with Proxy(postgres.port) as proxy:
+        behind = url.replace(f":{postgres.port}/", f":{proxy.port}/")
+        store = PostgresAdministration(address_of(behind), SystemIds(), answer_s=0.2)
+        proxy.arm(Fault(Cut.SILENCE, nth=2))
+        with pytest.raises(StoreUnavailable, match="broke the connection"):
+            store.status()
+        assert proxy.disarm()
+        assert store.status().revision == REVISION

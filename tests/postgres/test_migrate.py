@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from runwick import PostgresOptions, Runwick
 from runwick.contracts.errors import MigrationError, StoreError, StoreProfileMismatch, StoreUnavailable
 from runwick.runtime import crossings
 from runwick.stores.migrations import MigrationResult, migrations
@@ -390,6 +391,10 @@ def test_a_server_that_does_not_flush_and_one_that_only_follows() -> None:
             run(server.url())
         assert held(server.url()) == {}
         assert run(server.url(), allow_unsafe_durability=True).revision == REVISION
+        stated = Runwick("shop", store=server.url(), postgres=PostgresOptions(allow_unsafe_durability=True))
+        again = stated.migrate()
+        assert again is not None
+        assert again.revision == REVISION
         server.stop()
         (server.folder / "data" / "standby.signal").touch()
         server.start()

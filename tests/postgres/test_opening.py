@@ -86,7 +86,7 @@ def test_a_role_without_rights_is_told_which_it_needs(database: str, postgres: P
     refused = refusal(driver)
     postgres.execute("DROP ROLE guest")
     assert isinstance(refused, StoreUnavailable)
-    assert "USAGE on the schema runwick" in refused.message
+    assert "grants.sql" in refused.message
 
 
 def test_unsafe_durability_is_refused(driver: Driver, database: str) -> None:

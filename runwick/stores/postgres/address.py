@@ -30,6 +30,16 @@ _REFUSED: Final = {
 _PRIMARY: Final = frozenset({"any", "read-write", "primary"})
 
 
+NETWORK: Final = {
+    "keepalives": "1",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+}
+"""When the kernel gives up a silent network; what the URL says goes before."""
+
+
 class Address(NamedTuple):
     """One database on one server."""
 

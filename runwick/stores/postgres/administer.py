@@ -18,7 +18,7 @@ from runwick.contracts.identity import id_text
 from runwick.stores.administration import asked_for, check_admission, check_offline
 from runwick.stores.postgres import faults
 from runwick.stores.postgres.address import Address
-from runwick.stores.postgres.operating import LOCK_PATIENCE_S, Session, ask, session, while_no_act_runs
+from runwick.stores.postgres.operating import ANSWER_S, LOCK_PATIENCE_S, Session, ask, session, while_no_act_runs
 from runwick.stores.postgres.revision import REVISION
 
 
@@ -29,12 +29,16 @@ class PostgresAdministration:
         address: of the database.
         ids: identities for a store that gets another one.
         lock_patience_s: how long to try for a moment in which no act runs.
+        answer_s: how long to wait for an answer of the server's.
     """
 
-    def __init__(self, address: Address, ids: Ids, *, lock_patience_s: float = LOCK_PATIENCE_S) -> None:
+    def __init__(
+        self, address: Address, ids: Ids, *, lock_patience_s: float = LOCK_PATIENCE_S, answer_s: float = ANSWER_S
+    ) -> None:
         self._address: Final = address
         self._ids = ids
         self._lock_patience_s = lock_patience_s
+        self._answer_s = answer_s
 
     @property
     def description(self) -> str:
@@ -42,7 +46,7 @@ class PostgresAdministration:
 
     def status(self) -> StoreStatus:
         lost = StoreUnavailable("store_unavailable", f"{self._address.shown} broke the connection; try again")
-        with session(self._address, lost) as connection, connection.transaction():
+        with session(self._address, lost, self._answer_s) as connection, connection.transaction():
             revision = self._revision(connection)
             ((store_id,),) = ask(connection, "store_id")
             applications = _applications(connection) if revision == REVISION else {}
@@ -100,7 +104,7 @@ class PostgresAdministration:
             f"{self._address.shown} broke the connection during {doing}, which may or may not be done; look at "
             "`runwick store status`",
         )
-        with session(self._address, lost) as connection:
+        with session(self._address, lost, self._answer_s) as connection:
             revision = self._revision(connection)
             if revision != REVISION:
                 raise faults.revision_mismatch(revision, self._address.shown)

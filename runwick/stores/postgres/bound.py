@@ -68,8 +68,8 @@ class Bound:
         return packed.Id(self.store_id), _REVISION, True
 
     def forget(self) -> None:
-        """Know nothing of the store again: another one may stand there."""
-        self.names.forget()
+        """Look at everything anew. Names stay known: it is the same store, whose names are only ever added to, and
+        acts may be under way that use them."""
         self.marks.forget()
         self.claims.forget()
 

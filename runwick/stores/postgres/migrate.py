@@ -60,7 +60,7 @@ def migrate(
         "migration_connection_lost",
         f"the connection to {address.shown} was lost while it was migrated; run it again, it goes on where it stopped",
     )
-    with session(address, lost) as connection:
+    with session(address, lost, answer_s=None) as connection:
         (facts,) = ask(connection, "server")
         server.examine(server.Server(*facts), address.shown, allow_unsafe_durability=allow_unsafe_durability)
         _be_the_only_migrator(connection, address, lock_wait_s)

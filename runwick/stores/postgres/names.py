@@ -61,22 +61,6 @@ class Names:
         self._intakes: Final[dict[tuple[str, tuple[Lane, ...], frozenset[Kind]], Intake]] = {}
         self._gate = gate
 
-    def forget(self) -> None:
-        """Know nothing again: another store may stand there."""
-        known: tuple[dict[Any, Any], ...] = (
-            self.applications,
-            self.lanes,
-            self.kinds,
-            self.policies,
-            self.lane_of,
-            self.kind_of,
-            self.policy_of,
-            self._intakes,
-        )
-        for names in known:
-            names.clear()
-        self.serves.clear()
-
     def find(self, wanted: Wanted) -> Steps[int | None]:
         """Learn the numbers of these names, as far as they have any; answers the application's."""
         missing = self._missing(wanted)

@@ -20,7 +20,7 @@ from runwick.contracts.ambient import Clock
 from runwick.contracts.errors import RunwickError
 from runwick.runtime.crossings import reach
 from runwick.stores.postgres import faults
-from runwick.stores.postgres.address import Address
+from runwick.stores.postgres.address import NETWORK, Address
 from runwick.stores.postgres.connection import ADAPTERS, Connection, Row
 from runwick.stores.postgres.history import History, Moment
 from runwick.stores.postgres.revision import REVISION
@@ -51,15 +51,6 @@ _SETTINGS: Final = {
     "enable_sort": "off",  # before 17, a condition on the kind would cost a claim the order of its index
 }
 """Of every session, over what is set for the role or the database. Durability is not: that is the operator's word."""
-
-_NETWORK: Final = {
-    "keepalives": "1",
-    "keepalives_idle": "30",
-    "keepalives_interval": "10",
-    "keepalives_count": "3",
-    "tcp_user_timeout": "30000",
-}
-"""When the kernel gives up a silent network; what the URL says goes before."""
 
 
 class Opening:
@@ -96,7 +87,7 @@ class Opening:
             "client_encoding": "UTF8",
             "connect_timeout": str(max(_CONNECT_MIN_S, math.ceil(self.limit_s))),
         }
-        return make_conninfo(**{**_NETWORK, "application_name": purpose, **self._given, **fixed})
+        return make_conninfo(**{**NETWORK, "application_name": purpose, **self._given, **fixed})
 
     @property
     def parameters(self) -> dict[str, Any]:

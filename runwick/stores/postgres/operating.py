@@ -15,17 +15,20 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 import psycopg
-from psycopg import Connection, errors
+from psycopg import errors
+from psycopg.abc import PQGen
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from runwick.contracts.errors import MigrationError, RunwickError, StoreUnavailable
 from runwick.stores.postgres import faults
-from runwick.stores.postgres.address import Address
+from runwick.stores.postgres.address import NETWORK, Address
 from runwick.stores.postgres.statements import sql
 
 T = TypeVar("T")
-Session = Connection[tuple[Any, ...]]
 
 CONNECT_S: Final = 10
+ANSWER_S: Final = 30.0
+"""How long one statement may take, where none is known to take long."""
 LOCK_PATIENCE_S: Final = 5.0
 """How long the tries for the exclusive lock go on."""
 
@@ -33,13 +36,25 @@ _TRY_MS: Final = 100
 _PAUSE_S: Final = 0.1
 
 
+class Session(psycopg.Connection[tuple[Any, ...]]):
+    """An operator's connection."""
+
+    answer_s: float | None = None
+    """How long one statement may take; None for as long as the network lives."""
+
+    def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
+        """psycopg's own way to wait, with a limit for what asks for none."""
+        return super().wait(gen, interval, self.answer_s if timeout is None else timeout)
+
+
 @contextlib.contextmanager
-def session(address: Address, lost: RunwickError) -> Iterator[Session]:
+def session(address: Address, lost: RunwickError, answer_s: float | None = ANSWER_S) -> Iterator[Session]:
     """Connect, and close at the end.
 
     Args:
         address: of the database.
-        lost: what it means when the connection breaks while it is used.
+        lost: what it means when the connection breaks while it is used, or an answer does not come.
+        answer_s: how long one statement may take; a migration may take as long as it needs.
 
     Raises:
         StoreUnavailable: it cannot be reached, or this role may not do what was asked.
@@ -50,17 +65,20 @@ def session(address: Address, lost: RunwickError) -> Iterator[Session]:
         raise faults.unreachable(error, address.shown) from None
     with contextlib.closing(connection):
         try:
+            connection.answer_s = answer_s
             ask(connection, "operator_settings")
             yield connection
         except psycopg.Error as error:
-            if connection.closed:
+            if connection.closed or isinstance(error, errors._WaitTimeout):
                 raise lost from error
             raise _refusal(error, address) from error
 
 
 def _connect(address: Address) -> Session:
-    return psycopg.Connection.connect(
-        address.conninfo,
+    given = conninfo_to_dict(address.conninfo)
+    network = {name: value for name, value in NETWORK.items() if name not in given}
+    return Session.connect(
+        make_conninfo(address.conninfo, **network),
         autocommit=True,
         prepare_threshold=None,
         cursor_factory=psycopg.RawCursor,
