@@ -37,6 +37,12 @@ class Preparation(Step):
     __slots__ = ()
 
 
+class Trial(Preparation):
+    """A step that does all its act is asked for, or nothing of it; its act goes on only after nothing."""
+
+    __slots__ = ()
+
+
 Steps = Generator[Step, Any, T]
 """An act under way: yields steps, receives their answers, returns the act's answer."""
 

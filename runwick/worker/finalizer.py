@@ -112,7 +112,12 @@ class Finalizer:
         try:
             self._tell_writes()
             await asyncio.sleep(0)  # a claim that goes along is sent first, so that one transaction holds both
-            await self._write(self._take_batch())
+            batches = [self._take_batch()]
+            if len(self._waiting) >= CLAIM_MAX:
+                batches.append(self._take_batch())  # sent behind the first, while the store commits that one
+            errors = await asyncio.gather(*map(self._write, batches), return_exceptions=True)
+            for error in filter(None, errors):
+                raise error
         except Exception as error:
             # What was not written waits again, with its decisions. No wake-up shortens the pause.
             return self._pause_s(error)

@@ -25,6 +25,7 @@ SORTED_MAX: Final = 200
 PAGES_MAX: Final = {
     "begin": 100,
     "claim": 2_500,
+    "claim_divided": 2_500,
     "claimed_before": 2_000,
     "depart": 100,
     "dispatch": 2_000,
@@ -39,6 +40,7 @@ PAGES_MAX: Final = {
     "renew": 2_000,
     "resolved": 100,
     "settle": 3_500,
+    "settle_plain": 3_000,
 }
 """Pages of tables and indexes that a statement for 128 jobs may look at; `hot` alone has more than all of these."""
 
@@ -78,6 +80,10 @@ def do_everything(bench: Bench, url: str, count: int) -> None:
     outcome = Outcome(OutcomeKind.SUCCEEDED, result=b"1", usage=USAGE)
     run(store.settle([Settlement(attempt, outcome, JobState.SUCCEEDED) for attempt in first]))
     run(store.settle([Settlement(attempt, FAILURE, JobState.RETRYING, delay_ms=9) for attempt in third]))
+    judged = run(store.claim(bench.plan(free=count, payload_bytes=2 * count - 1))).attempts
+    assert len(judged) == max(1, count - 1)
+    numbers = Outcome(OutcomeKind.SUCCEEDED, usage=USAGE)
+    run(store.settle([Settlement(attempt, numbers, JobState.SUCCEEDED) for attempt in judged]))
     assert bench.succeed(second[0]) == "not_yours"
     bench.dispatch(100, deadline_ms=FAR_MS)
     operation = bench.command(payload=LARGE, lane=LANES[0], deadline_ms=FAR_MS)

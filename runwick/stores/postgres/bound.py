@@ -16,6 +16,7 @@ from runwick.stores.steps import Steps
 T = TypeVar("T")
 
 _REVISION: Final = packed.number(REVISION)
+_UNSAFE: Final = packed.flag(True)
 _KNOWN: Final = packed.texts(sorted(Capability))
 
 
@@ -27,6 +28,8 @@ class Place(Protocol):
 
     @property
     def profile(self) -> str: ...
+
+    def may_tell(self) -> bool: ...
 
 
 class Bound:
@@ -45,7 +48,7 @@ class Bound:
         self.marks: Final = Marks(clock)
         self.claims: Final = Claims()
         self._place = place
-        self._allow_unsafe = allow_unsafe
+        self._allow_unsafe = packed.flag(allow_unsafe)
 
     @property
     def store_id(self) -> bytes:
@@ -59,13 +62,17 @@ class Bound:
         """The durability rule that a receipt confirms."""
         return self._place.profile
 
+    def may_tell(self) -> bool:
+        """Whether a transaction that makes work due may tell so by itself."""
+        return self._place.may_tell()
+
     def gate(self) -> tuple[Any, ...]:
         """$1 to $4 of every statement that writes; of one that reads, `reading`."""
         return packed.Id(self.store_id), _REVISION, self._allow_unsafe, _KNOWN
 
     def reading(self) -> tuple[Any, ...]:
         """$1 to $3 of a statement that reads: it needs revision and identity, and no durability."""
-        return packed.Id(self.store_id), _REVISION, True
+        return packed.Id(self.store_id), _REVISION, _UNSAFE
 
     def forget(self) -> None:
         """Look at everything anew. Names stay known: it is the same store, whose names are only ever added to, and
@@ -74,16 +81,26 @@ class Bound:
         self.claims.forget()
 
 
+class Due(set[int]):
+    """The numbers of the applications for which an act made work due."""
+
+    __slots__ = ("is_told",)
+
+    def __init__(self) -> None:
+        self.is_told = False
+        """Whether the act's own transaction has told other processes."""
+
+
 class MakesDue(Act[T]):
-    """An act that may make work due: once it has run, `due` holds the numbers of the applications that have some.
+    """An act that may make work due: once it has run, `due` says for whom.
 
     Args:
         name: as ever.
-        steps: makes the steps, given the set to fill.
+        steps: makes the steps, given what to fill.
     """
 
     __slots__ = ("due",)
 
-    def __init__(self, name: str, steps: Callable[[set[int]], Steps[T]]) -> None:
-        self.due: set[int] = set()
+    def __init__(self, name: str, steps: Callable[[Due], Steps[T]]) -> None:
+        self.due: Final = Due()
         super().__init__(name, lambda: steps(self.due))

@@ -1,11 +1,13 @@
 """Claim: due jobs are leased to a worker, and begun and charged in the same statement.
 
     where to look (`marks`) ──▶ claim ──▶ attempts
+                                  ├─ not all of them can be taken ──▶ claim_divided: judge them one by one
                                   ├─ nothing there, and a sweep is allowed ──▶ claim once more, from the start
                                   └─ the token has claimed before ──▶ read what that claim still holds
 
-Mostly this is one round trip. A second one comes when the lanes seem empty, when an answer was lost, and when this
-process meets a name for the first time.
+Mostly this is one round trip. A second one comes when the lanes seem empty, when there are expired jobs or larger
+payloads than wanted, when an answer was lost, and when this process meets a name for the first time. Where jobs may not
+run ahead, the next claim judges at once.
 """
 
 from typing import Final
@@ -14,6 +16,7 @@ from runwick.contracts.attempts import CLAIM_MAX_ATTEMPTS, PAYLOAD_INLINE_MAX_BY
 from runwick.contracts.stores import Act
 from runwick.stores.postgres import packed
 from runwick.stores.postgres.bound import Bound
+from runwick.stores.postgres.claims import Maker
 from runwick.stores.postgres.leased import attempt_ids, attempts_of, know
 from runwick.stores.postgres.marks import Look
 from runwick.stores.postgres.names import Intake
@@ -60,20 +63,25 @@ def _look(bound: Bound, plan: ClaimPlan, intake: Intake, look: Look) -> Steps[Cl
         _INLINE_MAX,
     )
     try:
-        rows = yield Step("claim", parameters)
+        rows = [] if look.meets_lone else (yield Step("claim", parameters))
+        is_divided = not rows or bool(rows[0][2])
+        if is_divided:
+            rows = yield Step("claim_divided", parameters)
     finally:
         bound.marks.ended(look)
-    (now_ms, claimed_before, stopped_at_lone, saw_all, next_due_at_ms, *_), *taken = rows
+    (now_ms, claimed_before, stopped, saw_all, next_due_at_ms, *_), *taken = rows
+    stopped_at_lone = is_divided and stopped
     if claimed_before:
         return (yield from _claimed_before(bound, plan))
     if not taken:
-        bound.marks.found(look, now_ms, None, saw_all=saw_all)
+        bound.marks.found(look, now_ms, None, saw_all=saw_all, met_lone=stopped_at_lone)
         next_due_in_ms = None if next_due_at_ms is None else next_due_at_ms - now_ms
         return Claim([], next_due_in_ms, stopped_at_lone)
     due_at_ms, job, lane = taken[-1][5:8]
-    bound.marks.found(look, now_ms, (lane, (due_at_ms, job)), saw_all=saw_all)
+    bound.marks.found(look, now_ms, (lane, (due_at_ms, job)), saw_all=saw_all, met_lone=stopped_at_lone)
     leased = [row[6:] for row in taken]
-    bound.claims.made(plan.claim_token, [row[0] for row in leased])
+    maker = Maker(intake.application, plan.worker, now_ms)
+    bound.claims.made(plan.claim_token, [row[0] for row in leased], maker)
     yield from know(bound.names, leased)
     ids = attempt_ids(first_attempt_id, range(1, len(leased) + 1))
     return Claim(attempts_of(bound.names, plan.claim_token, ids, leased), None, stopped_at_lone)

@@ -8,12 +8,13 @@ import os
 import select
 import sys
 from collections.abc import Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
-from psycopg.abc import PQGen
-from psycopg.adapt import AdaptersMap
-from psycopg.pq import Format, TransactionStatus
+from psycopg import abc, generators
+from psycopg.adapt import AdaptersMap, PyFormat, Transformer
+from psycopg.pq import ExecStatus, Format, TransactionStatus
+from psycopg.pq.abc import PGresult
 
 from runwick.stores.postgres import packed
 from runwick.stores.postgres.quiet import quiet
@@ -24,6 +25,7 @@ RV = TypeVar("RV")
 _SIGNALS_S: Final = 0.1
 """How often a wait looks for signals."""
 
+_SUCCESSES: Final = frozenset({ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK})
 
 _BYTES: Final = psycopg.adapters.get_loader(psycopg.adapters.types["bytea"].oid, Format.BINARY)
 """Answers what came as it is, for a ``uuid`` its 16 bytes."""
@@ -44,6 +46,7 @@ class Connection(psycopg.Connection[Row]):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._process: Final = os.getpid()
+        self._prepared_as: Final[dict[tuple[bytes, tuple[int, ...]], bytes]] = {}
 
     @classmethod
     def connect(cls, *arguments: Any, **named: Any) -> "Connection":
@@ -53,6 +56,8 @@ class Connection(psycopg.Connection[Row]):
 
     def fetch(self, statement: bytes, parameters: Sequence[Any] = (), *, prepare: bool = True) -> list[Row]:
         """Execute a statement; answers its rows, ids in them as 16 raw bytes.
+
+        A cursor would do the same for more time than the rest of a small act takes.
 
         Args:
             statement: the text.
@@ -64,9 +69,30 @@ class Connection(psycopg.Connection[Row]):
         """
         if os.getpid() != self._process:
             raise psycopg.OperationalError("a fork inside of a call: the connection belongs to the parent")
-        cursor = self.cursor(binary=True)
-        cursor.execute(statement, parameters or None, prepare=prepare)
-        return [] if cursor.rownumber is None else cursor.fetchall()
+        transformer = Transformer.from_context(self)
+        sent = _packed(parameters) or _dumped(parameters, transformer)
+        if prepare:
+            name = self._prepared_as.get((statement, sent.types)) or self._prepare(statement, sent.types)
+            self.pgconn.send_query_prepared(name, sent.values, sent.formats, Format.BINARY)
+        else:
+            self.pgconn.send_query_params(statement, sent.values, sent.types, sent.formats, Format.BINARY)
+        result = self._answer()
+        transformer.set_pgresult(result)
+        return transformer.load_rows(0, result.ntuples, tuple)
+
+    def _prepare(self, statement: bytes, types: tuple[int, ...]) -> bytes:
+        name = b"runwick_%d" % len(self._prepared_as)
+        self.pgconn.send_prepare(name, statement, types)
+        self._answer()
+        self._prepared_as[statement, types] = name
+        return name
+
+    def _answer(self) -> PGresult:
+        results: list[PGresult] = self.wait(generators.execute(self.pgconn))
+        result = results[-1]
+        if result.status in _SUCCESSES:
+            return result
+        raise psycopg.errors.error_from_result(result, self.info.encoding)
 
     @property
     def is_sound(self) -> bool:
@@ -83,7 +109,7 @@ class Connection(psycopg.Connection[Row]):
         """Whether it is of no use any more. A server says nothing unasked but good-bye."""
         return self.closed or bool(readable([self.fileno()], 0))
 
-    def wait(self, gen: PQGen[RV], interval: float = _SIGNALS_S, timeout: float | None = None) -> RV:
+    def wait(self, gen: abc.PQGen[RV], interval: float = _SIGNALS_S, timeout: float | None = None) -> RV:
         """psycopg's own way to wait, with a limit for what asks for none."""
         return super().wait(gen, interval, self.limit_s if timeout is None else timeout)
 
@@ -96,3 +122,22 @@ def readable(descriptors: Sequence[int], wait_s: float) -> list[int]:
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)
     return [descriptor for descriptor, _ in poll.poll(wait_s * 1000)]
+
+
+class _Sent(NamedTuple):
+    """Parameters in the server's form."""
+
+    values: Sequence[abc.Buffer | None]
+    types: tuple[int, ...]
+    formats: Sequence[Format]
+
+
+def _packed(parameters: Sequence[Any]) -> _Sent | None:
+    """Parameters that are in that form; None if one of them is not."""
+    types = tuple([packed.TYPES.get(type(parameter), 0) for parameter in parameters])
+    return _Sent(parameters, types, [Format.BINARY] * len(types)) if all(types) else None
+
+
+def _dumped(parameters: Sequence[Any], transformer: abc.Transformer) -> _Sent:
+    values = transformer.dump_sequence(parameters, [PyFormat.AUTO] * len(parameters))
+    return _Sent(values, transformer.types or (), transformer.formats or ())

@@ -11,7 +11,7 @@ from runwick.contracts.identity import job_of_operation
 from runwick.contracts.stores import Act
 from runwick.stores import refusals
 from runwick.stores.postgres import packed
-from runwick.stores.postgres.bound import Bound, MakesDue
+from runwick.stores.postgres.bound import Bound, Due, MakesDue
 from runwick.stores.postgres.names import Wanted
 from runwick.stores.steps import Step, Steps
 
@@ -28,18 +28,21 @@ def dispatch(bound: Bound, commands: Sequence[Command]) -> Act[list[Receipt]]:
     return MakesDue("dispatch", lambda due: _dispatch(bound, commands, due))
 
 
-def _dispatch(bound: Bound, commands: Sequence[Command], due: set[int]) -> Steps[list[Receipt]]:
+def _dispatch(bound: Bound, commands: Sequence[Command], due: Due) -> Steps[list[Receipt]]:
     distinct = list(_distinct(bound, commands).values())
     yield from _name(bound, distinct)
-    while late := _late(distinct, (yield Step("dispatch", (*bound.gate(), *_columns(bound, distinct))))):
+    columns = _columns(bound, distinct)
+    tells = bound.may_tell()
+    while late := _late(distinct, (yield Step("dispatch", (*bound.gate(), *columns, packed.flag(tells))))):
         # Was it sent before, and is that sending at it in this very moment? Only then does this come back.
         commands_late, by_ms = zip(*late, strict=True)
-        columns = (
+        parameters = (
             packed.ids([command.job_id for command in commands_late]),
             packed.ids([command.operation_id for command in commands_late]),
             packed.numbers(by_ms),
         )
-        yield Step("dispatch_late", columns)
+        yield Step("dispatch_late", parameters)
+    due.is_told = tells
     due.update(bound.names.applications[command.application] for command in distinct)
     return [_receipt(bound, command.job_id, command.operation_id) for command in commands]
 

@@ -124,11 +124,16 @@ class Driver(Forkable):
             self._opening.examine(connection)
         return self._opening.notes
 
-    def notify(self, application: int) -> None:
+    def may_tell(self) -> bool:
+        """Whether a transaction may tell other processes of work by itself: not if one has just done so."""
+        return self._teller.may_ride()
+
+    def notify(self, application: int, *, is_told: bool = False) -> None:
         """Hint that an application, by its number in the store, has work: to this process's workers at once, to others
-        soon. It never fails; what gets lost is found by polling."""
+        soon, if they were not told. It never fails; what gets lost is found by polling."""
         self._hint.wake(application)
-        self._teller.tell(application)
+        if not is_told:
+            self._teller.tell(application)
 
     def wake_on_work(
         self, wake: Callable[[], None], concerns: Callable[[int], bool] = lambda application: True

@@ -1,5 +1,11 @@
 """What ends attempts, as settle and recover send it: one statement for a batch of any shapes.
 
+::
+
+    all end for good and leave nothing but numbers ──▶ settle_plain ─┬─ all are the caller's, running, free ──▶ written
+                                                                     └─ nothing was written ──┐
+    anything else ────────────────────────────────────────────────────────────────────────────┴──▶ settle
+
 What ends in the same way is told once, and members name their way by its number::
 
     ways      claim token, outcome, code, state, code     1: T, succeeded, –, succeeded, –   2: T, failed, …, retrying
@@ -7,7 +13,7 @@ What ends in the same way is told once, and members name their way by its number
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -19,7 +25,8 @@ from runwick.contracts.states import LEASED_STATES, LEGAL_MOVES, JobState
 from runwick.contracts.usage import Usage
 from runwick.stores.postgres import packed
 from runwick.stores.postgres.bound import Bound
-from runwick.stores.steps import Step, Steps
+from runwick.stores.postgres.claims import Maker
+from runwick.stores.steps import Step, Steps, Trial
 
 _NOBODY: Final = bytes(16)
 """No claim has this token."""
@@ -49,13 +56,39 @@ def end(bound: Bound, act: str, settlements: Sequence[Settlement]) -> Steps[list
         for token, settlement in zip(tokens, settlements, strict=True)
     ]
     try:
-        columns = (*_members(settlements, numbers), *_ways(ways))
+        members, shared = _Members.of(settlements, numbers), _Ways.of(ways)
     except (OverflowError, ValueError) as error:
         raise SettlementRejected(
             "settlement_rejected", f"the store cannot hold a value: {error}; nothing was written"
         ) from error
-    rows = yield Step("settle", (*bound.gate(), act, *columns, packed.ids(bound.claims.ended())))
+    finished = packed.ids(bound.claims.ended())
+    attempts = [settlement.attempt for settlement in settlements]
     answers = [Answer.DONE] * len(settlements)
+    if act == "settle" and (makers := _makers(bound, ways)) and all(map(_leaves_numbers_alone, settlements)):
+        parameters = (
+            *bound.gate(),
+            packed.number(makers[0].application),
+            *members.numbers,
+            shared.tokens,
+            packed.ids([maker.worker for maker in makers]),
+            packed.numbers([maker.claimed_at_ms for maker in makers]),
+            *shared.ends,
+            finished,
+        )
+        if not (yield Trial("settle_plain", parameters)):
+            forget(bound, attempts, answers)
+            return answers
+    parameters = (
+        *bound.gate(),
+        packed.Text(act.encode()),
+        *members.numbers,
+        *members.others,
+        shared.tokens,
+        *shared.ends,
+        shared.barred,
+        finished,
+    )
+    rows = yield Step("settle", parameters)
     for place, answer, lane, due_at_ms, job in rows:
         if answer == "illegal":
             raise _illegal(settlements[place - 1])
@@ -63,8 +96,21 @@ def end(bound: Bound, act: str, settlements: Sequence[Settlement]) -> Steps[list
             bound.marks.lower(lane, (due_at_ms, job))
         else:
             answers[place - 1] = Answer(answer)
-    forget(bound, [settlement.attempt for settlement in settlements], answers)
+    forget(bound, attempts, answers)
     return answers
+
+
+def _makers(bound: Bound, ways: Iterable[_Way]) -> list[Maker]:
+    """Who made the claims of these ways; nothing if one of them is not known, or they are of several applications."""
+    makers = [maker for token, *_ in ways if (maker := bound.claims.maker(token)) is not None]
+    is_one = len(makers) == len(list(ways)) and len({maker.application for maker in makers}) == 1
+    return makers if is_one else []
+
+
+def _leaves_numbers_alone(settlement: Settlement) -> bool:
+    """Whether an attempt ends for good, without an error or a result to keep."""
+    outcome = settlement.outcome
+    return settlement.state is not JobState.RETRYING and outcome.error is None and outcome.result is None
 
 
 def forget(bound: Bound, attempts: Sequence[Attempt], answers: Sequence[Answer]) -> None:
@@ -91,35 +137,51 @@ def _way(token: bytes, settlement: Settlement) -> _Way:
     return token, str(outcome.kind), outcome.code, str(settlement.state), settlement.code
 
 
-def _members(settlements: Sequence[Settlement], ways: Sequence[int]) -> tuple[packed.Packed, ...]:
-    attempts = [settlement.attempt for settlement in settlements]
-    outcomes = [settlement.outcome for settlement in settlements]
-    usages = [outcome.usage or _NOTHING_MEASURED for outcome in outcomes]
-    return (
-        packed.ids([attempt.job_id for attempt in attempts]),
-        packed.ids([attempt.attempt_id for attempt in attempts]),
-        packed.numbers(ways),
-        packed.numbers([settlement.delay_ms for settlement in settlements]),
-        packed.numbers([outcome.begun_at_ms for outcome in outcomes]),
-        packed.numbers([usage.wall_us for usage in usages]),
-        packed.numbers([usage.cpu_us for usage in usages]),
-        packed.numbers([usage.rss_peak_bytes for usage in usages]),
-        packed.jsons([_json(outcome.usage) for outcome in outcomes]),
-        packed.jsons([_json(outcome.error) for outcome in outcomes]),
-        packed.blobs([outcome.result for outcome in outcomes]),
-    )
+class _Members(NamedTuple):
+    """The settlements in columns."""
+
+    numbers: tuple[packed.Packed, ...]
+    """Job, attempt id, way, begun_at_ms, wall_us, cpu_us, rss_peak_bytes, usage."""
+    others: tuple[packed.Packed, ...]
+    """Delay_ms, error, result."""
+
+    @classmethod
+    def of(cls, settlements: Sequence[Settlement], ways: Sequence[int]) -> "_Members":
+        attempts = [settlement.attempt for settlement in settlements]
+        outcomes = [settlement.outcome for settlement in settlements]
+        usages = [outcome.usage or _NOTHING_MEASURED for outcome in outcomes]
+        numbers = (
+            packed.ids([attempt.job_id for attempt in attempts]),
+            packed.ids([attempt.attempt_id for attempt in attempts]),
+            packed.numbers(ways),
+            packed.numbers([outcome.begun_at_ms for outcome in outcomes]),
+            packed.numbers([usage.wall_us for usage in usages]),
+            packed.numbers([usage.cpu_us for usage in usages]),
+            packed.numbers([usage.rss_peak_bytes for usage in usages]),
+            packed.jsons([_json(outcome.usage) for outcome in outcomes]),
+        )
+        others = (
+            packed.numbers([settlement.delay_ms for settlement in settlements]),
+            packed.jsons([_json(outcome.error) for outcome in outcomes]),
+            packed.blobs([outcome.result for outcome in outcomes]),
+        )
+        return cls(numbers, others)
 
 
-def _ways(ways: Iterable[_Way]) -> tuple[packed.Packed, ...]:
-    tokens, outcomes, outcome_codes, states, codes = zip(*ways, strict=True) if ways else ((), (), (), (), ())
-    return (
-        packed.ids(tokens),
-        packed.texts(outcomes),
-        packed.texts(outcome_codes),
-        packed.texts(states),
-        packed.texts(codes),
-        packed.texts([_BARRED[state] for state in states]),
-    )
+class _Ways(NamedTuple):
+    """The ways to end in columns."""
+
+    tokens: packed.Packed
+    ends: tuple[packed.Packed, ...]
+    """Outcome, its code, state, its code."""
+    barred: packed.Packed
+    """The state that does not allow it."""
+
+    @classmethod
+    def of(cls, ways: Iterable[_Way]) -> "_Ways":
+        tokens, *ends = zip(*ways, strict=True) if ways else ((), (), (), (), ())
+        barred = [_BARRED[state] for state in ends[2]]
+        return cls(packed.ids(tokens), tuple(map(packed.texts, ends)), packed.texts(barred))
 
 
 def _json(value: Usage | ErrorDetail | None) -> bytes | None:

@@ -46,6 +46,8 @@ class Look(NamedTuple):
     began_s: float
     lowered: int
     """How often marks were taken back before."""
+    meets_lone: bool
+    """Whether the last claim was ended by a job that may not run ahead."""
 
 
 class _Intake:
@@ -56,6 +58,7 @@ class _Intake:
         self.lowered = 0
         self.now_ms = 0
         self.wants_sweep = True
+        self.meets_lone = False
         self.swept_s = self.rests_until_s = float("-inf")
 
 
@@ -82,7 +85,7 @@ class Marks:
         is_sweep = is_due and now_s >= intake.rests_until_s
         lowered = intake.lowered
         behind = [START if is_sweep else intake.marks.get(lane, START) for lane in lanes]
-        return Look(intake, lanes, behind, is_sweep, now_s, lowered)
+        return Look(intake, lanes, behind, is_sweep, now_s, lowered, intake.meets_lone)
 
     def ended(self, look: Look) -> None:
         """The claim has looked, or failed in it."""
@@ -91,7 +94,9 @@ class Marks:
             intake.swept_s = self._clock.steady_s()
             intake.rests_until_s = intake.swept_s + SWEEP_REST * (intake.swept_s - look.began_s)
 
-    def found(self, look: Look, now_ms: int, last: tuple[int, Key] | None, *, saw_all: bool) -> None:
+    def found(
+        self, look: Look, now_ms: int, last: tuple[int, Key] | None, *, saw_all: bool, met_lone: bool = False
+    ) -> None:
         """Move the marks on.
 
         Args:
@@ -99,8 +104,10 @@ class Marks:
             now_ms: the store's time at which it did.
             last: lane and key of the last job that it took.
             saw_all: whether it saw everything that is due; otherwise it ended behind `last`.
+            met_lone: whether it was ended by a job that may not run ahead.
         """
         intake = look.intake
+        intake.meets_lone = met_lone
         intake.wants_sweep = saw_all and not look.is_sweep
         if now_ms < intake.now_ms - TRAILS_MS:  # the store's clock was set back
             intake.marks.clear()

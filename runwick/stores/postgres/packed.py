@@ -10,7 +10,7 @@ whatever is in it, and a statement is prepared once.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import psycopg
@@ -28,10 +28,11 @@ _UUID: Final = psycopg.adapters.types["uuid"]
 _BIGINT: Final = psycopg.adapters.types["int8"]
 _TEXT: Final = psycopg.adapters.types["text"]
 _BYTEA: Final = psycopg.adapters.types["bytea"]
+_BOOLEAN: Final = psycopg.adapters.types["bool"]
 
 
 class Packed(bytes):
-    """A parameter that goes to the server as it is."""
+    """A parameter that goes to the server as it is. Its class is of `TYPES`."""
 
     __slots__ = ()
 
@@ -44,6 +45,18 @@ class Id(Packed):
 
 class Number(Packed):
     """One ``bigint``."""
+
+    __slots__ = ()
+
+
+class Flag(Packed):
+    """One ``boolean``."""
+
+    __slots__ = ()
+
+
+class Text(Packed):
+    """One ``text``."""
 
     __slots__ = ()
 
@@ -72,9 +85,11 @@ class Blobs(Packed):
     __slots__ = ()
 
 
-_TYPES: Final = {
+TYPES: Final[Mapping[type, int]] = {
     Id: _UUID.oid,
     Number: _BIGINT.oid,
+    Flag: _BOOLEAN.oid,
+    Text: _TEXT.oid,
     Ids: _UUID.array_oid,
     Numbers: _BIGINT.array_oid,
     Texts: _TEXT.array_oid,
@@ -84,7 +99,7 @@ _TYPES: Final = {
 
 def register(adapters: AdaptersMap) -> None:
     """Let connections with these adapters take packed parameters."""
-    for packed, number_of_type in _TYPES.items():
+    for packed, number_of_type in TYPES.items():
         adapters.register_dumper(packed, type("AsItIs", (_AsItIs,), {"oid": number_of_type}))
 
 
@@ -103,6 +118,11 @@ def number(value: int) -> Number:
         OverflowError: it is beyond 64 bits.
     """
     return Number(value.to_bytes(8, "big", signed=True))
+
+
+def flag(value: bool) -> Flag:
+    """A yes or no."""
+    return Flag(b"\x01" if value else b"\x00")
 
 
 def ids(values: Sequence[bytes]) -> Ids:

@@ -15,7 +15,7 @@ from runwick.contracts.attempts import Expired
 from runwick.contracts.outcomes import Answer, Settlement
 from runwick.contracts.stores import Act
 from runwick.stores.postgres import packed
-from runwick.stores.postgres.bound import Bound, MakesDue
+from runwick.stores.postgres.bound import Bound, Due, MakesDue
 from runwick.stores.postgres.ending import end
 from runwick.stores.postgres.leased import attempt_ids, attempts_of, know
 from runwick.stores.postgres.marks import START
@@ -33,7 +33,7 @@ def recover(bound: Bound, application: str, decide: Callable[[Expired], Settleme
 
 
 def _recover(
-    bound: Bound, application: str, decide: Callable[[Expired], Settlement], limit: int, due: set[int]
+    bound: Bound, application: str, decide: Callable[[Expired], Settlement], limit: int, due: Due
 ) -> Steps[int]:
     number = yield from bound.names.find(Wanted(application))
     if number is None:

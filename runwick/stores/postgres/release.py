@@ -9,7 +9,7 @@ from runwick.contracts.attempts import Attempt
 from runwick.contracts.outcomes import Answer
 from runwick.contracts.stores import Act
 from runwick.stores.postgres import packed
-from runwick.stores.postgres.bound import Bound, MakesDue
+from runwick.stores.postgres.bound import Bound, Due, MakesDue
 from runwick.stores.postgres.ending import forget, tokens_of
 from runwick.stores.steps import Step, Steps
 
@@ -19,7 +19,7 @@ def release(bound: Bound, attempts: Sequence[Attempt]) -> Act[list[Answer]]:
     return MakesDue("release", lambda due: _release(bound, attempts, due))
 
 
-def _release(bound: Bound, attempts: Sequence[Attempt], due: set[int]) -> Steps[list[Answer]]:
+def _release(bound: Bound, attempts: Sequence[Attempt], due: Due) -> Steps[list[Answer]]:
     jobs = packed.ids([attempt.job_id for attempt in attempts])
     rows = yield Step("release", (*bound.gate(), jobs, packed.ids(tokens_of(attempts))))
     answers = [Answer.NOT_YOURS] * len(attempts)

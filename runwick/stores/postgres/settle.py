@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from runwick.contracts.outcomes import Answer, Settlement
 from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act
-from runwick.stores.postgres.bound import Bound, MakesDue
+from runwick.stores.postgres.bound import Bound, Due, MakesDue
 from runwick.stores.postgres.ending import end
 from runwick.stores.steps import Steps
 
@@ -20,7 +20,7 @@ def settle(bound: Bound, settlements: Sequence[Settlement]) -> Act[list[Answer]]
     return MakesDue("settle", lambda due: _settle(bound, settlements, due))
 
 
-def _settle(bound: Bound, settlements: Sequence[Settlement], due: set[int]) -> Steps[list[Answer]]:
+def _settle(bound: Bound, settlements: Sequence[Settlement], due: Due) -> Steps[list[Answer]]:
     answers = yield from end(bound, "settle", settlements)
     if any(settlement.state is JobState.RETRYING and not settlement.delay_ms for settlement in settlements):
         due |= bound.names.serves

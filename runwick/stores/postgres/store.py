@@ -130,4 +130,4 @@ class PostgresStore:
         """Work that is due wakes who may take it, after the commit and when the connection is free again."""
         if isinstance(act, MakesDue):
             for application in act.due:
-                self._driver.notify(application)
+                self._driver.notify(application, is_told=act.due.is_told)

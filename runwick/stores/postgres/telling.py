@@ -1,9 +1,10 @@
-"""Tells other processes that work was made due: after the commit, on a thread of its own, at most every 10 ms.
+"""Tells other processes that work was made due, at most every 10 ms.
 
-Whoever commits a notification takes a lock of the whole server, so a busy producer sends one for many dispatches::
+Whoever commits a notification holds a lock of the whole server while its commit is flushed, so a busy producer sends
+one for many dispatches::
 
-    tell ──▶ the last one was sent 10 ms ago or more ──▶ at once
-                                            less ago ──▶ at the end of these 10 ms, one for all that came meanwhile
+    the last one was sent 10 ms ago or more ──▶ `may_ride`: a dispatch takes it along, and tells with its own commit
+                                   less ago ──▶ `tell`: at the end of these 10 ms, by a thread, one for all that came
 
 What cannot be sent is left to polling.
 """
@@ -35,6 +36,18 @@ class Teller(Forkable):
         self._untold: set[int] = set()
         self._news = threading.Condition()
         self._thread: threading.Thread | None = None
+        self._told_s = float("-inf")
+
+    def may_ride(self) -> bool:
+        """Whether a transaction may tell by itself; then it need not be told that it did."""
+        if in_executor():
+            return True
+        with self._news:
+            now_s = time.monotonic()
+            rides = not self._untold and now_s - self._told_s >= INTERVAL_S
+            if rides:
+                self._told_s = now_s
+            return rides
 
     def tell(self, application: int) -> None:
         """Say that an application has work. Returns at once; in an executor, which has no threads, when it is said."""
@@ -70,11 +83,13 @@ class Teller(Forkable):
                     self._news.wait()
                 if not self._untold:
                     return
+                if self._thread is itself:
+                    self._news.wait_for(
+                        lambda: self._thread is not itself, self._told_s + INTERVAL_S - time.monotonic()
+                    )
+                self._told_s = time.monotonic()
                 untold, self._untold = sorted(self._untold), set()
-                is_last = self._thread is not itself
             self._send_quietly(untold)
-            if not is_last:
-                time.sleep(INTERVAL_S)
 
     def _send_quietly(self, applications: list[int]) -> None:
         with contextlib.suppress(Exception):

@@ -1,19 +1,18 @@
--- Lease due jobs to a worker, and begin and charge those whose payload comes along: all in one statement.
+-- Lease due jobs to a worker, and begin and charge those whose payload comes along: all in one statement, if all that it
+-- finds can be taken, which is mostly so. If not, nothing is written, and `claim_divided` judges them one by one.
 --
 --   candidate   the first due rows behind each lane's mark, locked; what somebody else has locked is passed over
---   head        whether all of them can be taken; mostly so
---   judged      only if not: row by row, how many reasons there are so far to end the claim
---   leased      what is taken                        expired   what is closed instead
+--   head        whether all of them can be taken
+--   leased      what is taken
 --
 -- Candidates come in the order of the lanes, within a lane in claim order, and are not sorted again: all that follows
 -- keeps their order.
 -- takes: the gate's $1 to $4; application, claim token, first attempt id, worker; lanes, and for each the due_at_ms and
 --        the job behind which to look; kinds; how many may be any, how many in all, bytes of payload, lease_ms, bytes
 --        of a payload that comes along
--- returns: first one row of now_ms, whether the token has claimed before, whether a job that may not run ahead ended
---          the claim, whether everything due was seen, when the next is due (now, if something is; NULL, if nothing
---          will be); then, behind five NULLs, one row per job that was taken: due_at_ms and the columns of an attempt
---          under way
+-- returns: first one row of now_ms, whether the token has claimed before, whether not all can be taken, whether
+--          everything due was seen, when the next is due (now, if something is; NULL, if nothing will be); then, behind
+--          five NULLs, one row per job that was taken: due_at_ms and the columns of an attempt under way
 WITH gate AS MATERIALIZED (
   SELECT runwick.gate($1, $2::integer, $5::integer, 'claim', $3, $4) AS open,
     EXISTS (SELECT FROM runwick.claim AS before WHERE before.token = $6) AS claimed_before
@@ -39,27 +38,6 @@ WITH gate AS MATERIALIZED (
   SELECT runwick.now_ms() AS now_ms, count(*) AS found,
     count(*) > $14 OR bool_or(expired) OR count(*) > $13 AND bool_or(lone) OR sum(payload_bytes) > $15 AS divided
   FROM candidate
-), counted AS (
-  SELECT candidate.*, count(*) OVER so_far AS place, count(*) FILTER (WHERE NOT expired) OVER so_far AS number,
-    sum(payload_bytes) FILTER (WHERE NOT expired) OVER so_far AS bytes
-  FROM head JOIN candidate ON head.divided
-  WINDOW so_far AS (ROWS UNBOUNDED PRECEDING)
-), judged AS MATERIALIZED (
-  SELECT reasoned.*, count(reason) OVER (ROWS UNBOUNDED PRECEDING) AS reasons
-  FROM (
-    SELECT job, expired,
-      CASE
-        WHEN place > $14 THEN 'full'
-        WHEN expired THEN NULL
-        WHEN number > $13 AND lone THEN 'lone'
-        WHEN number > 1 AND bytes > $15 THEN 'full'
-      END AS reason
-    FROM counted
-  ) AS reasoned
-), taken AS MATERIALIZED (
-  SELECT candidate.job FROM head JOIN candidate ON NOT head.divided
-  UNION ALL
-  SELECT judged.job FROM judged WHERE judged.reasons = 0 AND NOT judged.expired
 ), leased AS (
   UPDATE runwick.hot AS hot SET
     state = CASE WHEN hot.payload_bytes <= $17 THEN 'running' ELSE 'reserved' END,
@@ -68,8 +46,8 @@ WITH gate AS MATERIALIZED (
     executions = hot.executions + (hot.payload_bytes <= $17)::integer,
     claim = $6,
     lease_until_ms = head.now_ms + $16
-  FROM head CROSS JOIN taken JOIN runwick.job AS job ON job.id = taken.job
-  WHERE hot.job = taken.job
+  FROM head JOIN candidate ON NOT head.divided JOIN runwick.job AS job ON job.id = candidate.job
+  WHERE hot.job = candidate.job
   RETURNING
     hot.due_at_ms, hot.job, hot.lane, hot.kind, job.policy, hot.payload_bytes <= $17 AS begun, hot.generation,
     hot.attempts, hot.executions, hot.max_executions, hot.unstarted, hot.crashes, hot.payload_bytes, job.created_at_ms,
@@ -77,22 +55,15 @@ WITH gate AS MATERIALIZED (
     CASE WHEN hot.payload_bytes <= $17 THEN job.payload END AS payload
 ), claimed AS (
   INSERT INTO runwick.claim (token, first_attempt_id, worker, claimed_at_ms, check_at_ms, application, jobs)
-  SELECT $6, $7, $8, head.now_ms, head.now_ms + $16, $5::integer, (SELECT array_agg(leased.job) FROM leased)
-  FROM head
-  WHERE EXISTS (SELECT FROM taken)
-), expired AS (
-  DELETE FROM runwick.hot AS hot USING judged
-  WHERE hot.job = judged.job AND judged.expired AND judged.reasons = 0
-  RETURNING hot.job, hot.generation, hot.application, hot.revision + 1 AS revision, hot.executions
-), closed AS (
-  INSERT INTO runwick.closing (job, generation, application, revision, executions, ended_at_ms, state, code)
-  SELECT expired.*, head.now_ms, 'failed', 'expired' FROM head CROSS JOIN expired
+  SELECT $6, $7, $8, asking.now_ms, head.now_ms + $16, $5::integer, (SELECT array_agg(leased.job) FROM leased)
+  FROM asking CROSS JOIN head
+  WHERE head.found > 0 AND NOT head.divided
 )
 SELECT
   asking.now_ms,
   gate.claimed_before,
-  EXISTS (SELECT FROM judged WHERE judged.reasons = 1 AND judged.reason = 'lone'),
-  head.found < greatest($14, 1) AND NOT EXISTS (SELECT FROM judged WHERE judged.reasons > 0),
+  head.divided,
+  head.found < greatest($14, 1),
   CASE WHEN head.found > 0 THEN asking.now_ms ELSE (
     -- The next due row of each lane; behind a thousand of which none can be decoded it is time to look again.
     SELECT min(next.due_at_ms)

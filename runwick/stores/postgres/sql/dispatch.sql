@@ -2,7 +2,8 @@
 -- deadline and its application's mode have become. A job that another transaction is just creating is not seen: the
 -- statement then fails at the key with nothing written, and sees it when it is run again.
 -- takes: the gate's $1 to $4; per job: id, operation, application, lane, kind, policy, most executions, deadline, not
---        before, or a delay, expiry, or a time to live, tenant, traceparent, tracestate, metadata, payload
+--        before, or a delay, expiry, or a time to live, tenant, traceparent, tracestate, metadata, payload; whether to
+--        tell who listens
 -- returns: place (from 1), the operation that created the job, now_ms: of each that stands in the way; then nothing was
 --          written
 WITH asked AS MATERIALIZED (
@@ -47,5 +48,7 @@ WITH asked AS MATERIALIZED (
     id, coalesce(now_ms + delay_ms, greatest(now_ms, not_before_ms)), coalesce(now_ms + expires_in_ms, expires_at_ms),
     application, lane, kind, octet_length(payload), max_executions
   FROM fresh
+), told AS MATERIALIZED (
+  SELECT pg_notify('runwick', fresh.application::text) FROM fresh WHERE $22 GROUP BY fresh.application
 )
-SELECT place, created_by, now_ms FROM refused ORDER BY place;
+SELECT place, created_by, now_ms FROM refused WHERE (SELECT count(*) FROM told) IS NOT NULL ORDER BY place;

@@ -5,8 +5,8 @@
 -- counts for the unstarted guard. (What is asked of a table row by row is asked for a value: for an EXISTS, the server
 -- may read the whole table into a hash.)
 -- takes: the gate's $1 to $4; act ('settle' or 'recover');
---        $6 to $16, per attempt: job, attempt id, its way to end (from 1), delay_ms, begun_at_ms, wall_us, cpu_us,
---        rss_peak_bytes, usage, error, result;
+--        $6 to $16, per attempt: job, attempt id, its way to end (from 1), begun_at_ms, wall_us, cpu_us,
+--        rss_peak_bytes, usage, delay_ms, error, result;
 --        $17 to $22, per way to end: claim token, outcome, its code, state, its code, the state that does not allow it;
 --        $23: claims of which nothing is left
 -- returns: place (from 1), 'done' (it was settled so before), 'waits' with lane, due_at_ms and job, 'locked',
@@ -17,10 +17,10 @@ WITH member AS MATERIALIZED (
     hot.executions, hot.kind, asked.attempt_id, asked.begun_at_ms, asked.wall_us, asked.cpu_us, asked.rss_peak_bytes,
     asked.usage, asked.delay_ms, asked.place, asked.error, asked.result
   FROM unnest(
-    $6::uuid[], $7::uuid[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[],
-    $14::text[], $15::text[], $16::bytea[]
+    $6::uuid[], $7::uuid[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[],
+    $14::bigint[], $15::text[], $16::bytea[]
   ) WITH ORDINALITY AS asked (
-    job, attempt_id, way, delay_ms, begun_at_ms, wall_us, cpu_us, rss_peak_bytes, usage, error, result, place
+    job, attempt_id, way, begun_at_ms, wall_us, cpu_us, rss_peak_bytes, usage, delay_ms, error, result, place
   )
   LEFT JOIN LATERAL (
     SELECT hot.state, hot.generation, hot.attempts, hot.application, hot.revision, hot.executions, hot.kind

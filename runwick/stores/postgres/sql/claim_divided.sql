@@ -1,0 +1,112 @@
+-- What `claim` does, for jobs of which not all can be taken: some end the claim, some have expired.
+--
+--   candidate   the first due rows behind each lane's mark, locked; what somebody else has locked is passed over
+--   judged      row by row, how many reasons there are so far to end the claim
+--   leased      what is taken                        expired   what is closed instead
+--
+-- Candidates come in the order of the lanes, within a lane in claim order, and are not sorted again: all that follows
+-- keeps their order.
+-- takes: what `claim` takes
+-- returns: first one row of now_ms, whether the token has claimed before, whether a job that may not run ahead ended
+--          the claim, whether everything due was seen, when the next is due (now, if something is; NULL, if nothing
+--          will be); then, behind five NULLs, one row per job that was taken: due_at_ms and the columns of an attempt
+--          under way
+WITH gate AS MATERIALIZED (
+  SELECT runwick.gate($1, $2::integer, $5::integer, 'claim', $3, $4) AS open,
+    EXISTS (SELECT FROM runwick.claim AS before WHERE before.token = $6) AS claimed_before
+), asking AS MATERIALIZED (
+  SELECT runwick.now_ms() AS now_ms FROM gate WHERE gate.open AND NOT gate.claimed_before
+), candidate AS MATERIALIZED (
+  SELECT hot.job, hot.payload_bytes, hot.max_executions - hot.executions < 2 AS lone,
+    coalesce(hot.expires_at_ms <= asking.now_ms, false) AS expired
+  FROM asking
+  CROSS JOIN unnest($9::bigint[], $10::bigint[], $11::uuid[]) AS lane (id, due_at_ms, job)
+  CROSS JOIN LATERAL (
+    SELECT hot.job, hot.payload_bytes, hot.executions, hot.max_executions, hot.expires_at_ms
+    FROM runwick.hot AS hot
+    WHERE hot.lane = lane.id AND hot.due_at_ms <= asking.now_ms
+      AND (hot.due_at_ms, hot.job) > (lane.due_at_ms, lane.job)
+      AND hot.kind = ANY ($12::bigint[]) AND hot.claim IS NULL
+    ORDER BY hot.due_at_ms, hot.job
+    LIMIT greatest($14, 1)
+    FOR UPDATE SKIP LOCKED
+  ) AS hot
+  LIMIT greatest($14, 1)
+), head AS MATERIALIZED (
+  SELECT runwick.now_ms() AS now_ms, count(*) AS found FROM candidate
+), counted AS (
+  SELECT candidate.*, count(*) OVER so_far AS place, count(*) FILTER (WHERE NOT expired) OVER so_far AS number,
+    sum(payload_bytes) FILTER (WHERE NOT expired) OVER so_far AS bytes
+  FROM candidate
+  WINDOW so_far AS (ROWS UNBOUNDED PRECEDING)
+), judged AS MATERIALIZED (
+  SELECT reasoned.*, count(reason) OVER (ROWS UNBOUNDED PRECEDING) AS reasons
+  FROM (
+    SELECT job, expired,
+      CASE
+        WHEN place > $14 THEN 'full'
+        WHEN expired THEN NULL
+        WHEN number > $13 AND lone THEN 'lone'
+        WHEN number > 1 AND bytes > $15 THEN 'full'
+      END AS reason
+    FROM counted
+  ) AS reasoned
+), taken AS MATERIALIZED (
+  SELECT judged.job FROM judged WHERE judged.reasons = 0 AND NOT judged.expired
+), leased AS (
+  UPDATE runwick.hot AS hot SET
+    state = CASE WHEN hot.payload_bytes <= $17 THEN 'running' ELSE 'reserved' END,
+    revision = hot.revision + 1,
+    attempts = hot.attempts + 1,
+    executions = hot.executions + (hot.payload_bytes <= $17)::integer,
+    claim = $6,
+    lease_until_ms = head.now_ms + $16
+  FROM head CROSS JOIN taken JOIN runwick.job AS job ON job.id = taken.job
+  WHERE hot.job = taken.job
+  RETURNING
+    hot.due_at_ms, hot.job, hot.lane, hot.kind, job.policy, hot.payload_bytes <= $17 AS begun, hot.generation,
+    hot.attempts, hot.executions, hot.max_executions, hot.unstarted, hot.crashes, hot.payload_bytes, job.created_at_ms,
+    job.metadata, job.tenant, job.traceparent, job.tracestate,
+    CASE WHEN hot.payload_bytes <= $17 THEN job.payload END AS payload
+), claimed AS (
+  INSERT INTO runwick.claim (token, first_attempt_id, worker, claimed_at_ms, check_at_ms, application, jobs)
+  SELECT $6, $7, $8, asking.now_ms, head.now_ms + $16, $5::integer, (SELECT array_agg(leased.job) FROM leased)
+  FROM asking CROSS JOIN head
+  WHERE EXISTS (SELECT FROM taken)
+), expired AS (
+  DELETE FROM runwick.hot AS hot USING judged
+  WHERE hot.job = judged.job AND judged.expired AND judged.reasons = 0
+  RETURNING hot.job, hot.generation, hot.application, hot.revision + 1 AS revision, hot.executions
+), closed AS (
+  INSERT INTO runwick.closing (job, generation, application, revision, executions, ended_at_ms, state, code)
+  SELECT expired.*, head.now_ms, 'failed', 'expired' FROM head CROSS JOIN expired
+)
+SELECT
+  asking.now_ms,
+  gate.claimed_before,
+  EXISTS (SELECT FROM judged WHERE judged.reasons = 1 AND judged.reason = 'lone'),
+  head.found < greatest($14, 1) AND NOT EXISTS (SELECT FROM judged WHERE judged.reasons > 0),
+  CASE WHEN head.found > 0 THEN asking.now_ms ELSE (
+    -- The next due row of each lane; behind a thousand of which none can be decoded it is time to look again.
+    SELECT min(next.due_at_ms)
+    FROM unnest($9::bigint[]) AS lane (id)
+    CROSS JOIN LATERAL (
+      SELECT later.due_at_ms
+      FROM (
+        SELECT ahead.*, row_number() OVER () AS number
+        FROM (
+          SELECT hot.due_at_ms, hot.kind, hot.claim
+          FROM runwick.hot AS hot
+          WHERE hot.lane = lane.id AND hot.due_at_ms > asking.now_ms
+          ORDER BY hot.due_at_ms, hot.job
+          LIMIT 1000
+        ) AS ahead
+      ) AS later
+      WHERE later.kind = ANY ($12::bigint[]) AND later.claim IS NULL OR later.number = 1000
+      LIMIT 1
+    ) AS next
+  ) END,
+  nobody.*
+FROM gate CROSS JOIN head LEFT JOIN asking ON true LEFT JOIN leased AS nobody ON false
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, leased.* FROM leased;

@@ -1,0 +1,47 @@
+-- End attempts for good that leave nothing but numbers behind, all of them or none: most settlements are such, and a
+-- statement costs by its parts, used or not. If one is not the caller's, not free or not running, nothing is written,
+-- and `settle` says what is to be said of each.
+-- takes: the gate's $1 to $4; application;
+--        $6 to $13, per attempt: job, attempt id, its way to end (from 1), begun_at_ms, wall_us, cpu_us,
+--        rss_peak_bytes, usage;
+--        $14 to $20, per way to end: claim token, the claim's worker, its time, outcome, its code, state, its code;
+--        $21: claims of which nothing is left
+-- returns: how many could be ended; no row when all of them are
+WITH gate AS MATERIALIZED (
+  SELECT runwick.gate($1, $2::integer, $5::integer, 'settle', $3, $4) AS open, runwick.now_ms() AS now_ms
+), member AS MATERIALIZED (
+  SELECT
+    asked.job, hot.generation, hot.attempts, asked.way, hot.application, hot.revision, hot.executions, hot.kind,
+    asked.attempt_id, asked.begun_at_ms, asked.wall_us, asked.cpu_us, asked.rss_peak_bytes, asked.usage, gate.now_ms
+  FROM gate CROSS JOIN unnest(
+    $6::uuid[], $7::uuid[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[]
+  ) AS asked (job, attempt_id, way, begun_at_ms, wall_us, cpu_us, rss_peak_bytes, usage)
+  CROSS JOIN LATERAL (
+    SELECT hot.generation, hot.attempts, hot.application, hot.revision, hot.executions, hot.kind
+    FROM runwick.hot AS hot
+    WHERE hot.job = asked.job AND hot.claim = ($14::uuid[])[asked.way] AND hot.state = 'running' AND gate.open
+    FOR UPDATE SKIP LOCKED
+  ) AS hot
+), head AS MATERIALIZED (
+  SELECT count(*) AS found, count(*) = cardinality($6) AS whole FROM member
+), attempted AS (
+  INSERT INTO runwick.attempt (
+    job, generation, number, attempt_id, worker, claimed_at_ms, begun_at_ms, ended_at_ms, wall_us, cpu_us,
+    rss_peak_bytes, kind, outcome, code, usage
+  )
+  SELECT
+    job, generation, attempts, attempt_id, ($15::uuid[])[way], ($16::bigint[])[way], begun_at_ms, now_ms, wall_us,
+    cpu_us, rss_peak_bytes, kind, ($17::text[])[way], ($18::text[])[way], usage
+  FROM head JOIN member ON head.whole
+  RETURNING 1
+), closed AS (
+  INSERT INTO runwick.closing (job, generation, application, revision, executions, ended_at_ms, state, code)
+  SELECT job, generation, application, revision + 1, executions, now_ms, ($19::text[])[way], ($20::text[])[way]
+  FROM head JOIN member ON head.whole
+  WHERE (SELECT count(*) FROM attempted) IS NOT NULL  -- first the attempts: positions tell what followed from what
+), ended AS (
+  DELETE FROM runwick.hot AS hot USING head JOIN member ON head.whole WHERE hot.job = member.job
+), finished AS (
+  DELETE FROM runwick.claim AS claim USING head WHERE head.whole AND claim.token = ANY ($21::uuid[])
+)
+SELECT found FROM head WHERE NOT whole;
