@@ -6,14 +6,17 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench bench-peers
+.PHONY: help setup demo test chaos check format bench bench-peers
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
 
 setup: $(VENV)/.ready ## prepare .venv with the package and what its tests need
 
-$(VENV)/.ready: pyproject.toml
+# What the installation compiles; where it cannot, it says so and goes on.
+NATIVE := supervisor/build_native.py supervisor/runwick_supervisor/native/runwick_native.c
+
+$(VENV)/.ready: pyproject.toml $(NATIVE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Runwick needs Python 3.11 or newer; set PYTHON=python3.11 (or newer)")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
@@ -24,6 +27,9 @@ demo: setup ## run the main job: every core busy, every cost shown (STORE=postgr
 
 test: setup ## run the tests
 	$(BIN)/python -m pytest
+
+chaos: setup ## kill and pause executors, supervisors and servers under load, and check every history (SEED=… repeats one)
+	$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED))
 
 check: setup ## format, lint, types, import layers
 	$(BIN)/ruff format --check .

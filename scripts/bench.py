@@ -66,7 +66,7 @@ def main(
     latency   from a dispatch in another process to the start, on an idle worker and 3 ms apart
     dispatch  dispatches of one producer, of eight, and next to a busy worker
     claims    claims from a large store beside those from a small one
-    recover   an expired lease among a million rows; an executor that was killed
+    recover   an expired lease among a million rows; executors and supervisors that were killed
     """
     os.environ.pop("RUNWICK_STORE", None)  # a measurement never touches anybody's store
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # whatever ends it, its supervisor ends as well

@@ -21,8 +21,13 @@ _numbers = itertools.count(1)
 def postgres() -> Iterator[PostgresServer]:
     """One server for the whole session. A test that kills or pauses a server starts one of its own."""
     with PostgresServer() as server:
-        migrate(address_of(server.create_database(TEMPLATE)), SystemClock(), SystemIds())
+        prepare_template(server)
         yield server
+
+
+def prepare_template(server: PostgresServer) -> None:
+    """Create the migrated database that `fresh_database` copies."""
+    migrate(address_of(server.create_database(TEMPLATE)), SystemClock(), SystemIds())
 
 
 @pytest.fixture

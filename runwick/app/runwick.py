@@ -4,7 +4,8 @@
 
     declare    job · handler · task · provider · queue · pool · add_jobs · configure_job    (`runwick.app.declaring`)
     dispatch   dispatch · prepare · dispatch_prepared · resolve, each for batches too    (`runwick.app.dispatching`)
-    look       get · wait
+    look       get · wait · events · audit · workers    (`runwick.app.looking`)
+    act        controls    (`runwick.management.service`)
     work       worker
     operate    migrate · check · problems · close
 
@@ -15,20 +16,18 @@ at first use as well, and again by itself in a forked child, so that one object 
 """
 
 import contextlib
-import datetime
 import os
 import sys
-import time
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from runwick.app.declaring import Declaring
 from runwick.app.dispatching import Dispatching
+from runwick.app.looking import Looking
 from runwick.app.stores import migrate_store, open_store, resolve_url
-from runwick.app.views import JobView
-from runwick.app.waiting import pauses_s
 from runwick.config.check import (
+    check_executor_options,
     check_job_settings,
     check_pools,
     check_producer_options,
@@ -36,6 +35,7 @@ from runwick.config.check import (
     check_worker_options,
 )
 from runwick.config.options import (
+    ExecutorOptions,
     JobDefaults,
     PostgresOptions,
     ProducerOptions,
@@ -45,10 +45,8 @@ from runwick.config.options import (
 )
 from runwick.config.sources import read_environment
 from runwick.contracts.ambient import Clock, Dice, Ids
-from runwick.contracts.dispatching import Receipt
-from runwick.contracts.errors import ConfigurationError, InvalidArgument, JobNotFound, Problem, WaitTimeout
-from runwick.contracts.identity import id_bytes, id_text
-from runwick.contracts.stores import JobRecord, Store
+from runwick.contracts.errors import ConfigurationError, InvalidArgument, Problem
+from runwick.contracts.stores import Store
 from runwick.declarations.catalog import Catalog
 from runwick.declarations.declarations import Declarations
 from runwick.declarations.pools import Pool
@@ -59,10 +57,12 @@ if TYPE_CHECKING:
     from runwick.app.worker import EmbeddedWorker
     from runwick.stores.migrations import MigrationResult
 
-Options = TypeVar("Options", JobDefaults, WorkerOptions, ProducerOptions, SqliteOptions, PostgresOptions)
+Options = TypeVar(
+    "Options", JobDefaults, WorkerOptions, ExecutorOptions, ProducerOptions, SqliteOptions, PostgresOptions
+)
 
 
-class Runwick(Dispatching, Declaring):
+class Runwick(Dispatching, Looking, Declaring):
     """An application that declares jobs, dispatches them and has them run.
 
     Args:
@@ -71,6 +71,7 @@ class Runwick(Dispatching, Declaring):
         store: the store's URL: ``sqlite:///jobs.db`` is relative to the directory that is current now,
             ``sqlite:////srv/app/jobs.db`` is absolute. The environment variable RUNWICK_STORE wins over it.
         worker: how workers of this application keep time; the defaults suit nearly all.
+        executors: how `runwick-supervise` keeps its executors; nothing else looks at it.
         producer: how much this process dispatches at once.
         sqlite, postgres: how this process works with such a store.
         job_defaults: settings for every job that does not say otherwise.
@@ -86,6 +87,7 @@ class Runwick(Dispatching, Declaring):
         *,
         store: str | None = None,
         worker: WorkerOptions | None = None,
+        executors: ExecutorOptions | None = None,
         producer: ProducerOptions | None = None,
         sqlite: SqliteOptions | None = None,
         postgres: PostgresOptions | None = None,
@@ -99,6 +101,7 @@ class Runwick(Dispatching, Declaring):
         environment = read_environment(os.environ)
         self.application = application
         self.worker_options = environment.applied_to(_given("worker", worker, WorkerOptions))
+        self.executor_options = environment.applied_to(_given("executors", executors, ExecutorOptions))
         self.producer_options = environment.applied_to(_given("producer", producer, ProducerOptions))
         self.store_options = StoreOptions(
             sqlite=environment.applied_to(_given("sqlite", sqlite, SqliteOptions)),
@@ -158,52 +161,6 @@ class Runwick(Dispatching, Declaring):
                 opened.close()
         return store
 
-    def get(self, job: Receipt | str) -> JobView:
-        """Read a job as it stands now.
-
-        Args:
-            job: its receipt, or its id as UUID text.
-
-        Raises:
-            JobNotFound: this application has no such job.
-            InvalidArgument: that is no id (code ``invalid_id``).
-        """
-        job_id = _job_id(job)
-        return _view(job_id, self.store.run(self.store.job(self.application, job_id)))
-
-    async def get_async(self, job: Receipt | str) -> JobView:
-        """`get` on an event loop."""
-        job_id = _job_id(job)
-        return _view(job_id, await self.store.run_async(self.store.job(self.application, job_id)))
-
-    def wait(self, job: Receipt | str, *, timeout: datetime.timedelta) -> JobView:
-        """Wait until a job has ended: succeeded, failed or cancelled.
-
-        Args:
-            job: its receipt, or its id as UUID text.
-            timeout: how long to wait at most; the job goes on whatever the answer.
-
-        Raises:
-            WaitTimeout: it had not ended by then (code ``wait_timeout``).
-            InvalidArgument: that is no id, or no timedelta.
-            JobNotFound: this application has no such job.
-        """
-        for pause_s in pauses_s(timeout, self.clock):
-            if (view := self.get(job)).state.terminal:
-                return view
-            time.sleep(pause_s)
-        return _ended(self.get(job), timeout)
-
-    async def wait_async(self, job: Receipt | str, *, timeout: datetime.timedelta) -> JobView:
-        """`wait` on an event loop."""
-        import asyncio
-
-        for pause_s in pauses_s(timeout, self.clock):
-            if (view := await self.get_async(job)).state.terminal:
-                return view
-            await asyncio.sleep(pause_s)
-        return _ended(await self.get_async(job), timeout)
-
     def worker(self, pools: Sequence[Pool] | None = None) -> "EmbeddedWorker":
         """A worker in this process, beside whatever else the process does::
 
@@ -246,7 +203,12 @@ class Runwick(Dispatching, Declaring):
             _ = self.catalog
         except ConfigurationError as error:
             problems += error.problems
-        return [*problems, *check_worker_options(self.worker_options), *self._opening_problems()]
+        return [
+            *problems,
+            *check_worker_options(self.worker_options),
+            *check_executor_options(self.executor_options),
+            *self._opening_problems(),
+        ]
 
     def check(self) -> tuple[str, ...]:
         """Check all that can be checked before work starts, the store included.
@@ -326,20 +288,3 @@ def _notes(catalog: Catalog) -> list[str]:
             f"without a handler here, so a worker of this application leaves them: {', '.join(only_dispatched)}"
         )
     return notes
-
-
-def _job_id(job: Receipt | str) -> bytes:
-    return job.job if isinstance(job, Receipt) else id_bytes(job)
-
-
-def _view(job_id: bytes, record: JobRecord | None) -> JobView:
-    if record is None:
-        raise JobNotFound("not_found", f"no job {id_text(job_id)} in this application")
-    return JobView(record)
-
-
-def _ended(view: JobView, timeout: datetime.timedelta) -> JobView:
-    if not view.state.terminal:
-        waited = f"{timeout.total_seconds():g} s"
-        raise WaitTimeout("wait_timeout", f"job {view.job_id} is still {view.state.value} after {waited}; it goes on")
-    return view

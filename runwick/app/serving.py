@@ -69,12 +69,13 @@ class Serving:
         if problems:
             raise ConfigurationError(list(dict.fromkeys(problems)))
 
-    def compose(self, loop: AbstractEventLoop, bus: Bus) -> Composition:
+    def compose(self, loop: AbstractEventLoop, bus: Bus, worker_id: bytes | None) -> Composition:
         """Put an engine together from what was checked. Attempts get the context variables that hold here.
 
         Args:
             loop: where async handlers run, and what async providers give lives.
             bus: hears what happens.
+            worker_id: who the worker is, where that was known before.
         """
         rw = self._rw
         usage = rw.worker_options.record_resource_usage
@@ -82,7 +83,15 @@ class Serving:
         pools = [
             ServedPool(
                 pool.name,
-                ThreadBackend(invoker, pool.name, concurrency=pool.concurrency, clock=rw.clock, loop=loop),
+                ThreadBackend(
+                    invoker,
+                    pool.name,
+                    concurrency=pool.concurrency,
+                    clock=rw.clock,
+                    loop=loop,
+                    cancellation_grace_s=rw.worker_options.cancellation_grace.total_seconds(),
+                    cleanup_budget_s=rw.worker_options.cleanup_budget.total_seconds(),
+                ),
                 tuple(lanes_of(pool.queues or ())),
                 pool.concurrency,
             )
@@ -92,12 +101,13 @@ class Serving:
             rw.store,
             pools,
             application=rw.application,
-            kinds=frozenset(rw.catalog.handlers),
+            kinds=frozenset(rw.catalog.decodable),
             options=rw.worker_options,
             clock=rw.clock,
             dice=rw.dice,
             ids=rw.ids,
             bus=bus,
+            worker_id=worker_id,
         )
         return Composition(worker, invoker)
 
@@ -115,6 +125,7 @@ class Serving:
         if not problems:
             pools, problems = self._served()
             problems += check_pools(pools, catalog.queues, self._rw.worker_options.outstanding_max())
+        problems += catalog.unknown_aliases
         if not catalog.handlers:
             problems.append(
                 Problem("missing_handler", self._rw.application, "registers no handler, so there is nothing to run.")

@@ -5,9 +5,10 @@ from typing import Any, Final, TypeVar, overload
 
 import msgspec
 
+from runwick.contracts.controls import JobTarget
 from runwick.contracts.errors import InvalidArgument
 from runwick.contracts.identity import id_text
-from runwick.contracts.outcomes import ErrorDetail
+from runwick.contracts.outcomes import BlackBox, Death, ErrorDetail
 from runwick.contracts.states import JobState, Priority
 from runwick.contracts.stores import AttemptRecord, JobRecord
 from runwick.contracts.usage import Usage
@@ -33,8 +34,16 @@ class AttemptView(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: datetime.datetime
     usage: Usage | None
     """What it cost; None when that was not recorded."""
+    worker: str | None
+    """The id of the worker that ran it."""
+    delay: datetime.timedelta | None
+    """How long the job was made to wait after it."""
+    death: Death | None
+    """How its executor died, if it did."""
     error: ErrorDetail | None
     """Why it did not succeed, while that is kept."""
+    black_box: BlackBox | None
+    """The last log lines and the stack of an executor that died or was killed, while they are kept."""
 
     @classmethod
     def of(cls, record: AttemptRecord) -> "AttemptView":
@@ -48,7 +57,11 @@ class AttemptView(msgspec.Struct, frozen=True, kw_only=True):
             begun_at=_datetime(record.begun_at_ms),
             ended_at=_EPOCH + datetime.timedelta(milliseconds=record.ended_at_ms),
             usage=record.usage,
+            worker=None if record.worker is None else id_text(record.worker),
+            delay=None if record.delay_ms is None else datetime.timedelta(milliseconds=record.delay_ms),
+            death=record.death,
             error=record.error,
+            black_box=record.black_box,
         )
 
 
@@ -67,17 +80,37 @@ class JobView:
         self.code: str | None = record.code
         """Why it stands in its state: for a failed job the reason."""
         self.generation: int = record.generation
+        self.revision: int = record.revision
+        """Rises by one with every change; a control names the one it saw."""
         self.executions: int = record.executions
         """Of this generation, so far."""
         self.max_executions: int = record.max_executions
         self.created_at: datetime.datetime = _EPOCH + datetime.timedelta(milliseconds=record.created_at_ms)
         self.due_at: datetime.datetime | None = _datetime(record.due_at_ms)
         """When a waiting job is due."""
+        self.expires_at: datetime.datetime | None = _datetime(record.expires_at_ms)
+        """A job that has not begun by then fails as ``expired``; a planned retry moves it on."""
+        self.cancel_requested_at: datetime.datetime | None = _datetime(record.cancel_requested_at_ms)
+        """When somebody cancelled it, whatever became of that."""
+        self.worker: str | None = None if record.worker is None else id_text(record.worker)
+        """The id of the worker that holds it now."""
+        self.begun_at: datetime.datetime | None = _datetime(record.begun_at_ms)
+        """When the handler of a running job began, by the worker host's clock and as far as it was told."""
         self.ended_at: datetime.datetime | None = _datetime(record.ended_at_ms)
         self.tenant: str | None = record.tenant
         self.attempts: tuple[AttemptView, ...] = tuple(AttemptView.of(each) for each in record.attempts)
         """Those that have ended, of all generations, oldest first."""
         self._result = record.result
+
+    @property
+    def handed_over(self) -> bool:
+        """Whether it waits at its worker: it may begin at any moment, but has not as far as is known."""
+        return self.state is JobState.RUNNING and self.begun_at is None
+
+    @property
+    def target(self) -> JobTarget:
+        """The job as it was read, for ``rw.controls``."""
+        return JobTarget.of(self.job_id, self.generation, self.revision)
 
     @property
     def outcome(self) -> str | None:

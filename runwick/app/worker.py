@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from runwick.app.serving import Serving
 from runwick.contracts.errors import InvalidArgument
+from runwick.contracts.health import WorkerHealth
 from runwick.contracts.stores import Outlook
 from runwick.declarations.pools import Pool
 from runwick.execution.invoke import Invoker
@@ -30,7 +31,8 @@ from runwick.runtime.threads import LoopThread
 from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
 from runwick.telemetry.logs import log_events
-from runwick.worker.engine import Stop, Until, Worker
+from runwick.worker.drain import Stop
+from runwick.worker.engine import Until, Worker
 from runwick.worker.tally import Tally
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ class EmbeddedWorker(Forkable):
         queues: serve only these; None means all that the pools serve.
         until: ends the worker by itself, seeing what is left.
         listen: told of the bus on which the worker says what happens; by default that is logged.
+        worker_id: who it is, where that had to be known before.
     """
 
     def __init__(
@@ -61,11 +64,13 @@ class EmbeddedWorker(Forkable):
         queues: Sequence[str] | None = None,
         until: Until | None = None,
         listen: Callable[[Bus], None] = log_events,
+        worker_id: bytes | None = None,
     ) -> None:
         super().__init__()
         self.serving = Serving(rw, pools, queues)
         self._rw = rw
         self._until = until
+        self._worker_id = worker_id
         self._bus = Bus()
         listen(self._bus)
         self._up: Future[None] = Future()
@@ -86,9 +91,7 @@ class EmbeddedWorker(Forkable):
         Raises:
             InvalidArgument: it has not begun (code ``invalid_state``).
         """
-        if self._worker is None:
-            raise InvalidArgument("invalid_state", "this worker has not begun; enter it with async with")
-        return self._worker.tally
+        return self._begun().tally
 
     @property
     def running(self) -> int:
@@ -103,15 +106,28 @@ class EmbeddedWorker(Forkable):
             return f"{type(error).__name__}: {error}"
         return None if self._worker is None else self._worker.failure
 
+    def health(self) -> WorkerHealth:
+        """Whether it can do its work, and why not.
+
+        Raises:
+            InvalidArgument: it has not begun (code ``invalid_state``).
+        """
+        return self._begun().health()
+
     # What can be done with it ----------------------------------------------------------------------------------------
 
-    def stop(self, *, by_force: bool = False) -> None:
+    def stop(self, urgency: Stop = Stop.DRAIN) -> None:
         """Begin to stop, as leaving does: nothing new begins, running handlers may end within the budget.
 
         Args:
-            by_force: stop them now. A plain handler cannot be stopped; it is left behind.
+            urgency: `Stop.CANCEL` asks running handlers to stop now; `Stop.KILL` waits no longer for them. What does
+                not look at its token cannot be stopped here; it is left behind.
         """
-        self._engine.call_soon(lambda: self._stop(Stop.FORCE if by_force else Stop.DRAIN))
+        self._engine.call_soon(lambda: self._stop(urgency))
+
+    async def inherit(self, predecessor: bytes) -> int:
+        """See `Worker.inherit`. To be called on the engine's event loop, where the bus is heard."""
+        return await self._begun().inherit(predecessor)
 
     async def wait(self) -> Outlook | None:
         """Wait until it has stopped, whoever stopped it. Answers what was left, if it ended by itself.
@@ -159,7 +175,7 @@ class EmbeddedWorker(Forkable):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Drain and end. Being cancelled meanwhile stops by force what runs, and ends as well.
+        """Drain and end. Being cancelled meanwhile waits no longer for what runs, and ends as well.
 
         Raises:
             Exception: what ended the worker before, when that was an error and nothing else is on its way.
@@ -177,8 +193,13 @@ class EmbeddedWorker(Forkable):
         """On the engine's loop, which nobody else needs while this blocks."""
         self.serving.check()
         self._bus.listen(events.WorkerReady, lambda _: self._up.set_result(None))
-        self._worker, self._invoker = self._context.run(self.serving.compose, self._loop, self._bus)
+        self._worker, self._invoker = self._context.run(self.serving.compose, self._loop, self._bus, self._worker_id)
         return await self._worker.run(until=self._until)
+
+    def _begun(self) -> Worker:
+        if self._worker is None:
+            raise InvalidArgument("invalid_state", "this worker has not begun; enter it with async with")
+        return self._worker
 
     def _stop(self, urgency: Stop) -> None:
         if self._worker is not None:
@@ -206,7 +227,7 @@ class EmbeddedWorker(Forkable):
                 await asyncio.wait([ended])
             except asyncio.CancelledError as error:
                 cancelled = error
-                self.stop(by_force=True)
+                self.stop(Stop.KILL)
         ended.exception()  # it is told elsewhere; asyncio need not say that nobody looked
         budget_s = self._rw.worker_options.shutdown_budget.total_seconds()
         left_s = begun_s + budget_s - self._rw.clock.steady_s()

@@ -10,7 +10,8 @@ from runwick.app.soundness import sound_store
 from runwick.cli.application import application_options, load
 from runwick.config.durations import duration_text
 from runwick.config.layout import terminal_columns
-from runwick.config.options import WorkerOptions
+from runwick.config.options import ExecutorOptions, WorkerOptions
+from runwick.config.sizes import bytes_text
 from runwick.contracts.attempts import Kind
 from runwick.contracts.errors import ConfigurationError
 from runwick.contracts.stores import Store
@@ -47,6 +48,7 @@ def summary(runwick: Runwick, store: Store) -> str:
         "queues": [", ".join(sorted(catalog.queues)) or "none"],
         "jobs": [_job_line(kind, entry, catalog) for kind, entry in sorted(catalog.jobs.items())] or ["none"],
         "timings": [_timing_line(runwick.worker_options)],
+        "executors": [_executor_line(runwick.executor_options)],
     }
     lines = [line for label, texts in paragraphs.items() for line in _paragraph(label, texts)]
     return "\n".join(["Nothing is wrong.", *lines])
@@ -87,5 +89,29 @@ def _job_line(kind: Kind, entry: JobEntry, catalog: Catalog) -> str:
 def _timing_line(options: WorkerOptions) -> str:
     return (
         f"lease {duration_text(options.lease_duration)}, renewed every {duration_text(options.renewal_interval)}; "
-        f"usable for {options.usable_lease.total_seconds():g} s after a renewal"
+        f"usable for {options.usable_lease.total_seconds():g} s after a renewal; "
+        f"{duration_text(options.cancellation_grace)} to stop, {duration_text(options.cleanup_budget)} to clean up"
+    )
+
+
+def _executor_line(options: ExecutorOptions) -> str:
+    """How `runwick-supervise` would keep them: what is limited, what ends an executor, what is measured."""
+    limits = [
+        f"{name} {bytes_text(limit)}"
+        for name, limit in (("soft", options.memory_soft), ("hard", options.memory_hard))
+        if limit is not None
+    ]
+    recycled = []
+    if options.recycle_attempts is not None:
+        recycled.append(f"after {options.recycle_attempts:,} attempts")
+    if options.recycle_age is not None:
+        recycled.append(f"after {duration_text(options.recycle_age)}")
+    return "; ".join(
+        [
+            f"memory limit {', '.join(limits) or 'none'}",
+            f"recycled {' or '.join(recycled) or 'never'}",
+            f"oom_score_adj {options.oom_score_adj}",
+            f"allocations {'recorded' if options.record_allocations else 'not recorded'}",
+            *(() if options.compiled_part else ("without the compiled part",)),
+        ]
     )

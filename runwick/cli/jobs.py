@@ -1,8 +1,8 @@
 """``runwick jobs``: what became of a job. Payloads, results and error texts are never shown here."""
 
 import contextlib
+import signal
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 import click
 
@@ -12,12 +12,10 @@ from runwick.cli.tables import lay_out_table
 from runwick.contracts import errors
 from runwick.contracts.errors import JobNotFound
 from runwick.contracts.identity import id_bytes, id_text
-from runwick.contracts.states import Priority
+from runwick.contracts.outcomes import Death
+from runwick.contracts.states import JobState, Priority
 from runwick.contracts.stores import AttemptRecord, JobRecord
 from runwick.declarations.suggestions import quoted
-
-PROCESS_ENDINGS: Final = frozenset({"signal", "exit", "unknown"})
-"""Types of errors that tell how an executor ended; an exception's type is the name of a class."""
 
 
 @click.group()
@@ -45,6 +43,8 @@ def lay_out_job(record: JobRecord) -> str:
         lines.append(_attempt_table(record.attempts))
     if any(attempt.error is not None and attempt.error.text for attempt in record.attempts):
         lines.append("  tracebacks stored (rw.get(…).attempts[…].error)")
+    if any(attempt.black_box is not None for attempt in record.attempts):
+        lines.append("  last log lines and stack stored (rw.get(…).attempts[…].black_box)")
     if record.result is not None:
         lines.append(f"  result stored ({size(len(record.result))})")
     return "\n".join(lines)
@@ -67,6 +67,12 @@ def _progress(record: JobRecord) -> Iterator[str]:
     yield f"executions {record.executions} of {record.max_executions}"
     if record.due_at_ms is not None:
         yield f"due {moment(record.due_at_ms)}"
+    if record.state is JobState.RUNNING:
+        yield "handed over" if record.begun_at_ms is None else f"begun {moment(record.begun_at_ms)}"
+    if record.cancel_requested_at_ms is not None:
+        yield f"cancel requested {moment(record.cancel_requested_at_ms)}"
+    if record.expires_at_ms is not None and record.ended_at_ms is None:
+        yield f"expires {moment(record.expires_at_ms)}"
     if record.ended_at_ms is not None:
         yield f"ended {moment(record.ended_at_ms)}"
     if record.tenant is not None:
@@ -84,12 +90,37 @@ def _attempt_table(attempts: Sequence[AttemptRecord]) -> str:
 
 def _fate(attempt: AttemptRecord) -> Sequence[str | None]:
     """What it ended in and why: a code, and the type of the error but never the text of an exception."""
-    why, error = attempt.code, attempt.error
-    if error is not None:
-        # How a process ended is told by Runwick itself, so that may be shown; its own errors have public names.
-        detail = error.message if error.type in PROCESS_ENDINGS else error.type.removeprefix(f"{errors.__name__}.")
+    why, detail = attempt.code, None
+    if attempt.death is not None:
+        detail = ending(attempt.death)
+    elif attempt.error is not None:
+        detail = attempt.error.type.removeprefix(f"{errors.__name__}.")
+    if detail is not None:
         why = f"{why} ({detail})" if why else detail
     return attempt.outcome, why
+
+
+def ending(death: Death) -> str:
+    """How an executor died, and in which phase of the attempt."""
+    match death.cause:
+        case "out_of_memory":
+            text = "killed for memory"
+        case "memory_limit":
+            text = "over its memory limit"
+        case "signal":
+            text = f"killed by {_signal_name(death.signal)}"
+        case "exit":
+            text = f"exited with status {death.status}"
+        case _:
+            text = "ended in an unknown way"
+    return text if death.phase is None else f"{text} in {death.phase}"
+
+
+def _signal_name(number: int | None) -> str:
+    try:
+        return signal.Signals(number or 0).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _cost(attempt: AttemptRecord) -> Sequence[str | None]:

@@ -10,6 +10,8 @@ from typing import Any, Protocol, TextIO
 
 import msgspec
 
+from runwick.cli.jobs import ending
+from runwick.contracts.health import HealthStatus
 from runwick.contracts.identity import id_text
 from runwick.contracts.outcomes import OutcomeKind, Settlement
 from runwick.contracts.stores import Outlook
@@ -47,7 +49,9 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     """What is measured of every attempt; None when nothing is."""
     notes: Sequence[str]
     force: str
-    """What a second signal does."""
+    """What a second and a third signal do."""
+    grade: str | None = None
+    """How surely runs are stopped when their lease is over; None where nothing can be stopped."""
 
 
 class TextReporter:
@@ -64,7 +68,8 @@ class TextReporter:
         self._say(f"{about.program} {__version__} · {about.application} · {about.store} · {size}")
         if len(about.pools) > 1:
             self._say(f"pools: {', '.join(f'{name} {number}' for name, number in about.pools.items())}")
-        self._say(f"accounting: {'off' if about.accounting is None else f'{about.accounting} of every attempt'}")
+        accounting = f"accounting: {'off' if about.accounting is None else f'{about.accounting} of every attempt'}"
+        self._say(accounting if about.grade is None else f"stopping grade: {about.grade} · {accounting}")
         for note in about.notes:
             self._say(f"note: {note}")
 
@@ -118,6 +123,7 @@ class JsonReporter:
             **about.size,
             pools=about.pools,
             accounting=about.accounting is not None,
+            grade=about.grade,
             notes=about.notes,
         )
 
@@ -213,6 +219,45 @@ def report_worker_events(bus: Bus, reporter: Reporter) -> None:
         text = f"recovered {event.count} attempts whose lease had run out"
         reporter.happened("recovered", text, {"count": event.count})
 
+    def expired(event: events.Expired) -> None:
+        reporter.happened("expired", f"{event.count} jobs expired before they began", {"count": event.count})
+
+    def predecessor(event: events.PredecessorRecovered) -> None:
+        text = f"recovered {event.count} attempts of a predecessor that is dead"
+        reporter.happened("predecessor_recovered", text, {"count": event.count, "worker": id_text(event.worker)})
+
+    def ended_unbegun(event: events.EndedUnbegun) -> None:
+        for attempt in event.attempts:
+            job = id_text(attempt.job_id)
+            text = f"{attempt.kind.name} {job} ended before it began ({event.code})"
+            reporter.happened("ended_unbegun", text, {"job_id": job, "name": attempt.kind.name, "code": event.code})
+
+    def asked(event: events.AttemptAsked) -> None:
+        job, cause = id_text(event.attempt.job_id), (event.cause.name or "").lower()
+        text = f"{event.attempt.kind.name} {job} is asked to stop ({cause})"
+        reporter.happened("attempt_asked", text, {"job_id": job, "cause": cause})
+
+    def stack(event: events.StackShown) -> None:
+        doing = event.executor
+        job = None if doing.job_id is None else id_text(doing.job_id)
+        text = f"executor {doing.number} runs {doing.name} {job} ({doing.phase}):\n{event.text.rstrip()}"
+        facts = {"executor": doing.number, "pid": doing.process, "job_id": job, "name": doing.name}
+        reporter.happened("stack", text, {**facts, "phase": doing.phase})
+
+    told: dict[str, str | None] = {}
+
+    def health(event: events.HealthChanged) -> None:
+        # What else may be wrong has lines of its own.
+        pools = [role for role in event.health.roles if role.role.startswith("pool ")]
+        wrong = {role.role: role.code for role in pools if role.status is not HealthStatus.HEALTHY}
+        if wrong == told:
+            return
+        told.clear()
+        told.update(wrong)
+        listed = "; ".join(f"{role.role}: {role.text or role.code}" for role in pools if role.role in wrong)
+        facts = {"status": event.health.status.value, "ready": event.health.ready, "roles": wrong}
+        reporter.happened("health", f"health: {listed or 'every pool has its executors again'}", facts)
+
     def draining(event: events.DrainStarted) -> None:
         text = f"stopping: {event.running} running, nothing new begins"
         reporter.happened("draining", text, {"running": event.running})
@@ -228,6 +273,12 @@ def report_worker_events(bus: Bus, reporter: Reporter) -> None:
     bus.listen(events.ClaimsAdmitted, claims_admitted)
     bus.listen(events.HistoryBroken, history_broken)
     bus.listen(events.Recovered, recovered)
+    bus.listen(events.Expired, expired)
+    bus.listen(events.PredecessorRecovered, predecessor)
+    bus.listen(events.EndedUnbegun, ended_unbegun)
+    bus.listen(events.AttemptAsked, asked)
+    bus.listen(events.StackShown, stack)
+    bus.listen(events.HealthChanged, health)
     bus.listen(events.DrainStarted, draining)
     bus.listen(events.WorkerStopped, stopped)
 
@@ -237,9 +288,10 @@ def _unsuccessful(settlement: Settlement) -> tuple[str, dict[str, object]]:
     attempt, outcome = settlement.attempt, settlement.outcome
     job = id_text(attempt.job_id)
     why = f" ({settlement.code})" if settlement.code != outcome.code else ""
+    died = "" if outcome.death is None else f": {ending(outcome.death)}"
     text = (
         f"{attempt.kind.name} {job} execution {attempt.execution} of {attempt.policy.max_executions}: "
-        f"{outcome.kind.value} ({outcome.code}), now {settlement.state.value}{why}"
+        f"{outcome.kind.value} ({outcome.code}{died}), now {settlement.state.value}{why}"
     )
     facts = {"name": attempt.kind.name, "outcome": outcome.kind.value, "state": settlement.state.value}
     return text, {"job_id": job, **facts, "code": outcome.code}

@@ -8,6 +8,7 @@ Signals are heeded whatever the loop is at; what cannot be stopped ends with the
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import os
 import queue
@@ -15,6 +16,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from typing import Final, NoReturn
 
 import click
@@ -25,12 +27,16 @@ from runwick.app.worker import EmbeddedWorker
 from runwick.cli.application import load
 from runwick.cli.progress import Progress
 from runwick.cli.reporter import Opening, Reporter, report_worker_events
-from runwick.cli.worker_options import FAILED, STOPPED, worker_options
+from runwick.cli.worker_options import FAILED, STOPPED, run_dir_of, worker_options
+from runwick.contracts.errors import ConfigurationError
 from runwick.contracts.outcomes import OutcomeKind
 from runwick.contracts.stores import Outlook
 from runwick.policy.lanes import lanes_of
+from runwick.runtime.ambient import SystemIds
+from runwick.runtime.runfile import follow, open_run_file
 from runwick.telemetry.bus import Bus
 from runwick.telemetry.logs import log_events
+from runwick.worker.drain import Stop
 from runwick.worker.engine import nothing_left
 
 _LATE: Final = 1.15
@@ -47,24 +53,42 @@ def command(
     until_empty: bool,
     reporter: Reporter,
     progress_interval: float,
+    run_dir: str | None,
 ) -> None:
     """Run an application's jobs in this process, on threads and one event loop.
 
-    TERM or Ctrl-C drains: nothing new begins, running handlers may end. A second one stops by force what can be
-    stopped. For handlers that keep the cores busy, or that must be stoppable, there is runwick-supervise.
+    TERM or Ctrl-C drains: nothing new begins, running handlers may end. A second one asks them to stop, a third one
+    leaves them. For handlers that keep the cores busy, or that must be stoppable, there is runwick-supervise.
     """
     started_s = time.monotonic()
+    found = run_dir_of(run_dir, make=not check)
+    if found.problem is not None:
+        raise ConfigurationError([found.problem])
+    worker_id = SystemIds().ordered()
+    # Before the import: whatever that forks holds the lock as well.
+    run_file, note = (None, None) if check else open_run_file(found, worker_id)
+    if run_file is not None:
+        click.get_current_context().call_on_close(run_file.close)
     runwick = load(target, app_dir)
 
     def listen(bus: Bus) -> None:
+        if run_file is not None:
+            follow(
+                run_file,
+                bus,
+                runwick.application,
+                lambda: runwick.store.store_id,
+                lambda dead: worker.inherit(dead),
+            )
         if logging.getLogger("runwick").hasHandlers():  # otherwise the reporter's lines would come twice
             log_events(bus)
         report_worker_events(bus, reporter)
 
-    worker = EmbeddedWorker(runwick, queues=queues, until=nothing_left if until_empty else None, listen=listen)
+    until = nothing_left if until_empty else None
+    worker = EmbeddedWorker(runwick, queues=queues, until=until, listen=listen, worker_id=worker_id)
     worker.serving.check()
     setproctitle(f"runwick worker {runwick.application}")
-    about = _opening(runwick, worker)
+    about = _opening(runwick, worker, [] if note is None else [note])
     reporter.opened(about)
     if check:
         reporter.happened("checked", "nothing is wrong, and nothing was started", {})
@@ -74,7 +98,7 @@ def command(
     sys.exit(asyncio.run(_work(runwick, worker, progress, about, reporter, started_s, until_empty=until_empty)))
 
 
-def _opening(runwick: Runwick, worker: EmbeddedWorker) -> Opening:
+def _opening(runwick: Runwick, worker: EmbeddedWorker, notes: Sequence[str]) -> Opening:
     pools = {pool.name: pool.concurrency for pool in worker.serving.pools}
     return Opening(
         program="runwick worker",
@@ -83,8 +107,8 @@ def _opening(runwick: Runwick, worker: EmbeddedWorker) -> Opening:
         size={"slots": sum(pools.values())},
         pools=pools,
         accounting="wall time" if runwick.worker_options.record_resource_usage else None,
-        notes=runwick.store.notes,
-        force="stops by force",
+        notes=[*runwick.store.notes, *notes],
+        force="asks runs to stop, a third time leaves them",
     )
 
 
@@ -119,7 +143,7 @@ async def _work(
 async def _outlook(runwick: Runwick, worker: EmbeddedWorker) -> Outlook:
     lanes = lanes_of(dict.fromkeys(queue for pool in worker.serving.pools for queue in pool.queues or ()))
     store = runwick.store
-    return await store.run_async(store.outlook(runwick.application, lanes, frozenset(runwick.catalog.handlers)))
+    return await store.run_async(store.outlook(runwick.application, lanes, frozenset(runwick.catalog.decodable)))
 
 
 def _hear_signals(worker: EmbeddedWorker, within_s: float) -> None:
@@ -137,16 +161,17 @@ def _hear_signals(worker: EmbeddedWorker, within_s: float) -> None:
 def _stop_as_told(worker: EmbeddedWorker, heard: "queue.SimpleQueue[int]", within_s: float) -> NoReturn:
     heard.get()
     worker.stop()
+    more_urgent = itertools.chain((Stop.CANCEL,), itertools.repeat(Stop.KILL))
     until_s = time.monotonic() + within_s
     while (left_s := until_s - time.monotonic()) > 0:
         with contextlib.suppress(queue.Empty):
             heard.get(timeout=left_s)
-            worker.stop(by_force=True)
+            worker.stop(next(more_urgent))
     _leave(FAILED)
 
 
 def _leave(status: int) -> NoReturn:
-    """End the process at once: a run that was stopped by force may have left something behind that never ends."""
+    """End the process at once: a run that did not stop may have left something behind that never ends."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

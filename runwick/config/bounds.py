@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, get_type_hints
 
 from runwick.config.durations import MILLISECOND, advice_text, milliseconds_text, parse_duration
+from runwick.config.sizes import bytes_text, parse_bytes
 
 ZERO: Final = datetime.timedelta(0)
 LONGEST: Final = datetime.timedelta(days=36_500)
@@ -19,7 +20,7 @@ LONGEST: Final = datetime.timedelta(days=36_500)
 class Option(NamedTuple):
     """What one value may be; both bounds are allowed values, None leaves an end open."""
 
-    unit: Literal["duration", "count", "switch"]
+    unit: Literal["duration", "count", "bytes", "switch"]
     minimum: Any = None
     maximum: Any = None
     code: str = "invalid_policy"
@@ -32,9 +33,15 @@ class Option(NamedTuple):
     """Whether None is allowed, because the default depends on something else."""
 
 
-def duration_option(minimum: str = "1ms", maximum: str | None = None) -> Option:
+def duration_option(minimum: str = "1ms", maximum: str | None = None, *, optional: bool = False) -> Option:
     """An option that is a timedelta of whole milliseconds, positive unless `minimum` says ``0s``."""
-    return Option("duration", parse_duration(minimum), None if maximum is None else parse_duration(maximum))
+    most = None if maximum is None else parse_duration(maximum)
+    return Option("duration", parse_duration(minimum), most, optional=optional)
+
+
+def bytes_option(minimum: str, maximum: str, *, optional: bool = False) -> Option:
+    """An option that is a number of bytes."""
+    return Option("bytes", parse_bytes(minimum), parse_bytes(maximum), optional=optional)
 
 
 def timing_option(minimum: str = "1ms", maximum: str | None = None, bound_rule: str = "") -> Option:
@@ -79,6 +86,10 @@ def _breaches(value: object, option: Option) -> Iterator[tuple[str, str]]:
             yield rule, f"({_shown(value)}) must be a whole number."
         case "count":
             yield from _out_of_bounds(value, option, str, str)
+        case "bytes" if isinstance(value, bool) or not isinstance(value, int):
+            yield rule, f"({_shown(value)}) must be a whole number of bytes."
+        case "bytes":
+            yield from _out_of_bounds(value, option, bytes_text, bytes_text)
         case "duration" if not isinstance(value, datetime.timedelta):
             yield rule, f"({_shown(value)}) must be a datetime.timedelta. Write it as timedelta(seconds=…)."
         case "duration":

@@ -12,12 +12,14 @@ from runwick.config.bounds import Option, is_comparable, refusals, table
 from runwick.config.durations import milliseconds_text
 from runwick.config.options import (
     JOB_SETTINGS,
+    ExecutorOptions,
     PostgresOptions,
     ProducerOptions,
     SqliteOptions,
     StoreOptions,
     WorkerOptions,
 )
+from runwick.config.sizes import bytes_text
 from runwick.config.timings import broken_rules
 from runwick.contracts.errors import Problem
 from runwick.contracts.jobs import UNSET, JobSettings
@@ -32,6 +34,19 @@ def check_worker_options(options: WorkerOptions) -> list[Problem]:
     return [*_value_problems(options), *broken_rules(options)]
 
 
+def check_executor_options(options: ExecutorOptions) -> list[Problem]:
+    """Everything wrong with the options of executors: each value, then the order of the two limits of memory."""
+    problems = list(_value_problems(options))
+    soft, hard = options.memory_soft, options.memory_hard
+    if not problems and soft is not None and hard is not None and soft >= hard:
+        sentence = (
+            f"memory_soft ({bytes_text(soft)}) must be < memory_hard ({bytes_text(hard)}). "
+            "Raise memory_hard, or lower memory_soft."
+        )
+        problems.append(Problem("invalid_policy", "memory_soft", sentence))
+    return problems
+
+
 def check_store_options(options: StoreOptions) -> list[Problem]:
     """Everything wrong with the options of the stores."""
     return [*_value_problems(options.sqlite), *_value_problems(options.postgres)]
@@ -42,7 +57,9 @@ def check_producer_options(options: ProducerOptions) -> list[Problem]:
     return list(_value_problems(options))
 
 
-def _value_problems(options: WorkerOptions | SqliteOptions | PostgresOptions | ProducerOptions) -> Iterator[Problem]:
+def _value_problems(
+    options: WorkerOptions | ExecutorOptions | SqliteOptions | PostgresOptions | ProducerOptions,
+) -> Iterator[Problem]:
     for name, option in table(type(options)).items():
         for sentence in refusals(name, getattr(options, name), option):
             yield Problem(option.code, name, sentence)
@@ -63,6 +80,9 @@ def _job_problems(where: str, settings: JobSettings) -> Iterator[Problem]:
         yield Problem("invalid_name", where, f"queue {quoted(settings.queue)} is not a name: {why}.")
     if settings.priority is not UNSET and settings.priority not in list(Priority):
         yield Problem("invalid_priority", where, f"priority {quoted(settings.priority)} must be high, medium or low.")
+    if settings.error_detail is not UNSET and settings.error_detail not in ("full", "message"):
+        sentence = f'error_detail ({quoted(settings.error_detail)}) must be "full" or "message".'
+        yield Problem("invalid_policy", where, sentence)
     for name, option in JOB_SETTINGS.items():
         value = getattr(settings, name)
         if value is UNSET or (name == "execution_timeout" and value is None):

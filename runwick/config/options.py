@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Final
 
-from runwick.config.bounds import Option, count_option, duration_option, refusals, timing_option
+from runwick.config.bounds import Option, bytes_option, count_option, duration_option, refusals, timing_option
 from runwick.config.durations import MILLISECOND
 from runwick.contracts.errors import ConfigurationError, Problem
 from runwick.contracts.jobs import JobSettings
@@ -72,7 +72,14 @@ class WorkerOptions:
     safety_poll_interval: Annotated[timedelta, timing_option(minimum="50ms", maximum="5min", bound_rule="V-12")] = (
         timedelta(seconds=1)
     )
-    """The longest idle sleep, and the pause after a claim that failed."""
+    """The longest idle sleep, the pause after a claim that failed, and, up to 0.9 s, how often the store is asked for
+    cancels while anything is held."""
+
+    cancellation_grace: Timing = timedelta(seconds=10)
+    """How long a run that is asked to stop (cancelled, or over its time limit) may take; then it is killed where that
+    is possible."""
+    cleanup_budget: Timing = timedelta(seconds=10)
+    """How long the closing of its providers may take after that."""
 
     shutdown_budget: Timing = timedelta(seconds=25)
     """Longest stop, from the signal on; the three parts must fit in it."""
@@ -122,6 +129,26 @@ class WorkerOptions:
     def usable_lease(self) -> timedelta:
         """How long after the start of a confirmed renewal its attempts may run: the local deadline."""
         return self.lease_duration - self.lease_safety_margin
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExecutorOptions:
+    """How `runwick-supervise` keeps its executors. Memory is what an executor has beyond what it was forked with."""
+
+    memory_soft: Annotated[int | None, bytes_option("1MiB", "1TiB", optional=True)] = None
+    """An executor that has grown by more is replaced when its attempt has ended."""
+    memory_hard: Annotated[int | None, bytes_option("1MiB", "1TiB", optional=True)] = None
+    """One that has grown by more is killed; its attempt ends as crashed, ``memory_limit_exceeded``."""
+    recycle_attempts: Annotated[int | None, count_option(1, 1_000_000_000, optional=True)] = None
+    """An executor is replaced after so many attempts."""
+    recycle_age: Annotated[timedelta | None, duration_option("1s", "8760h", optional=True)] = None
+    """An executor is replaced when it is so old."""
+    oom_score_adj: Annotated[int, count_option(0, 1_000)] = 500
+    """How much sooner the kernel kills an executor than others when memory runs out; never lowered."""
+    record_allocations: Annotated[bool, Option("switch")] = True
+    """Whether bytes and blocks allocated are counted, where the compiled part was built."""
+    compiled_part: Annotated[bool, Option("switch")] = True
+    """Whether the compiled part is used at all."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -177,12 +204,14 @@ class JobDefaults(JobSettings, frozen=True, kw_only=True):
     def web_requests(cls) -> "JobDefaults":
         """For work that web requests hand over (mail, webhooks, indexing): patient retries, a limit on every run.
 
-        5 executions; 30 s after the first failure, doubling to 1 h; an execution is stopped after 600 s.
+        5 executions; 30 s after the first failure, doubling to 1 h; an execution is stopped after 600 s; of an error
+        only type and message are kept.
         """
         return cls(
             max_executions=5,
             retry_delay=(timedelta(seconds=30), timedelta(hours=1)),
             execution_timeout=timedelta(seconds=600),
+            error_detail="message",
         )
 
 

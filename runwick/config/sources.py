@@ -3,8 +3,10 @@
 ====================  ====================================================================
 RUNWICK_STORE         the store's URL, instead of the one in code; never shown
 RUNWICK_EXECUTORS     how many executors the supervisor starts
-RUNWICK_<OPTION>      an option of `WorkerOptions`, `ProducerOptions`, `SqliteOptions` or
-                      `PostgresOptions` by its name in capitals, e.g. ``RUNWICK_LEASE_DURATION=90s``
+RUNWICK_RUN_DIR       where a worker's run file lies
+RUNWICK_<OPTION>      an option of `WorkerOptions`, `ExecutorOptions`, `ProducerOptions`, `SqliteOptions` or
+                      `PostgresOptions` by its name in capitals, e.g. ``RUNWICK_LEASE_DURATION=90s``,
+                      ``RUNWICK_MEMORY_HARD=2GiB``
 ====================  ====================================================================
 
 Other ``RUNWICK_`` names are the user's own, unless one looks like a slip of the pen: that is a problem, for a setting
@@ -19,26 +21,28 @@ from typing import Any, Final, TypeVar
 
 from runwick.config.bounds import Option, count_option, refusals, table
 from runwick.config.durations import parse_duration
-from runwick.config.options import PostgresOptions, ProducerOptions, SqliteOptions, WorkerOptions
+from runwick.config.options import ExecutorOptions, PostgresOptions, ProducerOptions, SqliteOptions, WorkerOptions
+from runwick.config.sizes import parse_bytes
 from runwick.contracts.errors import InvalidArgument, Problem
 
 PREFIX: Final = "RUNWICK_"
 STORE: Final = "RUNWICK_STORE"
 EXECUTORS: Final = "RUNWICK_EXECUTORS"
+RUN_DIR: Final = "RUNWICK_RUN_DIR"
 
 _OPTIONS: Final[Mapping[str, Option]] = {
     EXECUTORS: count_option(1),
     **{
         PREFIX + name.upper(): option
-        for options in (WorkerOptions, ProducerOptions, SqliteOptions, PostgresOptions)
+        for options in (WorkerOptions, ExecutorOptions, ProducerOptions, SqliteOptions, PostgresOptions)
         for name, option in table(options).items()
     },
 }
-KNOWN: Final = frozenset({STORE, *_OPTIONS})
+KNOWN: Final = frozenset({STORE, RUN_DIR, *_OPTIONS})
 
 _CLOSE_ENOUGH: Final = 0.8
 
-T = TypeVar("T", WorkerOptions, ProducerOptions, SqliteOptions, PostgresOptions)
+T = TypeVar("T", WorkerOptions, ExecutorOptions, ProducerOptions, SqliteOptions, PostgresOptions)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +93,12 @@ def _switch(text: str) -> bool:
     return text == "true"
 
 
-_READERS: Final[Mapping[str, Callable[[str], Any]]] = {"duration": parse_duration, "count": _count, "switch": _switch}
+_READERS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "duration": parse_duration,
+    "count": _count,
+    "bytes": parse_bytes,
+    "switch": _switch,
+}
 
 
 def _meant(variable: str) -> str | None:

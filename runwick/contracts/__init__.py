@@ -1,6 +1,8 @@
 """The vocabulary of Runwick. It loads msgspec and nothing else, so that a package of shared job types stays light."""
 
+from runwick.contracts.cancelling import Cancellation, CancellationCause
 from runwick.contracts.context import JobContext
+from runwick.contracts.controls import JobTarget, ManagementActor
 from runwick.contracts.dispatching import (
     BatchItem,
     BatchReceipt,
@@ -15,10 +17,12 @@ from runwick.contracts.errors import (
     AdmissionClosed,
     CommandExpired,
     ConfigurationError,
+    ControlOutcomeUnknown,
     DispatchOutcomeUnknown,
     DispatchValidationError,
     Disposition,
     InvalidArgument,
+    JobCancelled,
     JobNotFound,
     LocalCapacityExceeded,
     MigrationError,
@@ -34,7 +38,8 @@ from runwick.contracts.errors import (
     StoreUnavailable,
     WaitTimeout,
 )
-from runwick.contracts.jobs import Job, job
+from runwick.contracts.jobs import Job, UseMiddleware, job
+from runwick.contracts.results import Cancelled, Failed, Next, NextAsync, Result, Retry, Succeeded
 from runwick.contracts.states import JobState, Priority
 from runwick.contracts.usage import Usage
 
@@ -42,19 +47,29 @@ __all__ = [
     "AdmissionClosed",
     "BatchItem",
     "BatchReceipt",
+    "Cancellation",
+    "CancellationCause",
+    "Cancelled",
     "CommandExpired",
     "ConfigurationError",
+    "ControlOutcomeUnknown",
     "DispatchOptions",
     "DispatchOutcomeUnknown",
     "DispatchValidationError",
     "Disposition",
+    "Failed",
     "InvalidArgument",
     "Job",
+    "JobCancelled",
     "JobContext",
     "JobNotFound",
     "JobState",
+    "JobTarget",
     "LocalCapacityExceeded",
+    "ManagementActor",
     "MigrationError",
+    "Next",
+    "NextAsync",
     "OutcomeUnknown",
     "PermanentJobFailure",
     "Prepared",
@@ -64,6 +79,8 @@ __all__ = [
     "Receipt",
     "Resolution",
     "ResolutionStatus",
+    "Result",
+    "Retry",
     "RunwickError",
     "StoreError",
     "StoreHistoryBroken",
@@ -71,7 +88,9 @@ __all__ = [
     "StoreProfileMismatch",
     "StoreRevisionMismatch",
     "StoreUnavailable",
+    "Succeeded",
     "Usage",
+    "UseMiddleware",
     "WaitTimeout",
     "job",
 ]

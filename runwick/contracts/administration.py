@@ -27,7 +27,7 @@ LEGAL_ADMISSIONS: Final[Mapping[Admission, frozenset[Admission]]] = {
 }
 """Every change of mode: maintenance is reached from drain alone, so that running work had its chance to end."""
 
-_NEW_WORK: Final = frozenset({"register", "dispatch", "claim", "begin"})
+_NEW_WORK: Final = frozenset({"register", "dispatch", "claim", "begin", "retry", "rerun"})
 
 
 def admits(mode: Admission, act: str, *, reads_only: bool = False) -> bool:

@@ -105,12 +105,13 @@ class Held(msgspec.Struct, frozen=True):
     claim_token: bytes
 
 
-class Expired(msgspec.Struct, frozen=True):
-    """An attempt whose lease ran out, as recovery sees it."""
+class Begun(msgspec.Struct, frozen=True):
+    """The answer to `begin`."""
 
-    attempt: Attempt
-    """Its payload is None: recovery needs none."""
-    cancel_requested: bool
+    attempt: Attempt | None
+    """Authorised, charged and with its payload; None when it may not run."""
+    ended: str | None = None
+    """Why its job was closed instead: ``cancel_requested`` or ``expired``. None when it is no longer the caller's."""
 
 
 class WorkerPresence(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,14 +123,3 @@ class WorkerPresence(msgspec.Struct, frozen=True, kw_only=True):
     process: int
     queues: Sequence[str]
     executors: int
-
-
-class Beat(msgspec.Struct, frozen=True):
-    """The store's answer to one renewal call."""
-
-    lost: frozenset[int]
-    """Jobs (store keys) whose lease is no longer this worker's."""
-    locked: frozenset[int]
-    """Jobs whose row somebody's transaction holds; they keep their deadline."""
-    recovery_due: bool
-    """This worker is the one that runs the application's recovery pass now."""

@@ -3,12 +3,15 @@
 All calls happen on the engine's event loop and return at once; what takes time comes back through the sink.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
+from runwick.contracts.activity import ExecutorActivity, Mark, StackAnswer
 from runwick.contracts.attempts import Attempt
+from runwick.contracts.cancelling import CancellationCause
+from runwick.contracts.health import RoleHealth
 from runwick.contracts.outcomes import Outcome
 
 
@@ -48,6 +51,10 @@ class Sink(Protocol):
         keep their slots, and are reported like any other once they end; nothing is written for that."""
         ...
 
+    def looked(self, answer: StackAnswer) -> None:
+        """The stack of a run that `look` asked for."""
+        ...
+
     def room_changed(self) -> None:
         """`room` would answer differently now."""
         ...
@@ -72,8 +79,19 @@ class Backend(Protocol):
 
     def room(self) -> Room: ...
 
-    def hand_over(self, attempts: Sequence[Attempt]) -> None:
-        """Take these; they fit in what `room` answered last. The first `room().free` go to waiting executors."""
+    def hand_over(self, attempts: Sequence[Attempt], deadline_s: float) -> None:
+        """Take these; they fit in what `room` answered last. The first `room().free` go to waiting executors.
+
+        Args:
+            attempts: all begun in the store, with their payloads.
+            deadline_s: on the steady clock, until when they may run unless `extend` says more: the local deadline of
+                their leases.
+        """
+        ...
+
+    def extend(self, deadlines_s: Mapping[bytes, float]) -> None:
+        """Leases were renewed: attempt id to local deadline, on the steady clock. Those that it does not hold are
+        another pool's."""
         ...
 
     def take_back(self) -> Sequence[Attempt]:
@@ -89,15 +107,33 @@ class Backend(Protocol):
         """How many attempts it holds, begun or not."""
         ...
 
-    def stop_runs(self, attempts: Sequence[Attempt]) -> None:
-        """Stop these runs by force where the backend can, for their leases are lost. Each is reported through the
-        sink when its end is confirmed, like any other. Those that it does not hold are another pool's."""
+    def ask(self, attempts: Sequence[Attempt] | None, cause: CancellationCause, within_s: float) -> None:
+        """Ask these runs to stop, or all; where the backend can, they are killed when `within_s` is over. Each is
+        reported through the sink when its end is confirmed, like any other; what has not begun is given back.
+
+        Causes add up and the earliest end counts: asking again never gives more time. Those that it does not hold are
+        another pool's.
+        """
         ...
 
-    def stop_by_force(self) -> None:
-        """Stop everything that runs by force, as `stop_runs` does; outcome ``interrupted``."""
+    def doing(self) -> Sequence[ExecutorActivity]:
+        """What each executor does now."""
+        ...
+
+    def marks(self) -> Sequence[Mark]:
+        """Which of the runs it holds have begun, and when."""
+        ...
+
+    def look(self, attempt_ids: Sequence[bytes]) -> None:
+        """Report the Python stack of these runs through the sink, soon. Those that it does not hold are another
+        pool's, or have ended."""
+        ...
+
+    def health(self) -> RoleHealth:
+        """Whether it has the executors that it should have."""
         ...
 
     async def stop(self) -> None:
-        """Let executors that hold nothing end, and wait until every process is gone."""
+        """Let executors that hold nothing end, and wait until every process is gone. Whoever asks all to stop within no
+        time meanwhile has what is left killed; asking later does nothing."""
         ...

@@ -4,6 +4,8 @@ import datetime
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from runwick.contracts.cancelling import Cancellation
+
 
 class JobContext(Protocol):
     """Read-only facts about the current run; take it as a parameter annotated ``JobContext``.
@@ -79,6 +81,11 @@ class JobContext(Protocol):
     @property
     def trace(self) -> Mapping[str, str]:
         """``traceparent`` and ``tracestate`` captured at dispatch; empty when there were none."""
+        ...
+
+    @property
+    def cancellation(self) -> Cancellation:
+        """Whether and why this run is asked to stop."""
         ...
 
     @property

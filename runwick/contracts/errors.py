@@ -18,11 +18,13 @@
     │   └── MigrationError               a migration stopped; the code says where
     ├── LocalCapacityExceeded            too many calls of this process are under way; nothing was sent
     ├── OutcomeUnknown                   the write may or may not have happened
-    │   └── DispatchOutcomeUnknown       of a dispatch; `operation_id` and `prepared` settle it
+    │   ├── DispatchOutcomeUnknown       of a dispatch; `operation_id` and `prepared` settle it
+    │   └── ControlOutcomeUnknown        of a control; sending it again with `command_id` settles it
     ├── JobNotFound                      no job with that id is visible here
     └── WaitTimeout                      the job had not ended in time (also a TimeoutError); it goes on
 
     PermanentJobFailure                  raised by handlers: retrying cannot help
+    JobCancelled                         raised in handlers whose run is asked to stop (a BaseException)
 
 `code` is stable and listed in `runwick.contracts.codes`. `disposition` answers "was anything written?".
 """
@@ -32,6 +34,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
+
+from runwick.contracts.cancelling import CancellationCause
 
 if TYPE_CHECKING:
     from runwick.contracts.dispatching import Prepared, PreparedBatch
@@ -175,6 +179,14 @@ class DispatchOutcomeUnknown(OutcomeUnknown):
         return getattr(self.prepared, "operation_id", None)
 
 
+class ControlOutcomeUnknown(OutcomeUnknown):
+    """A control may or may not have been applied (code ``outcome_unknown``); the same command id settles it."""
+
+    def __init__(self, code: str, message: str, command_id: str) -> None:
+        super().__init__(code, message)
+        self.command_id = command_id
+
+
 class LocalCapacityExceeded(RunwickError):
     """Too many calls of this process are under way or waiting; nothing was sent (code ``local_capacity_exceeded``)."""
 
@@ -185,6 +197,22 @@ class JobNotFound(RunwickError):
 
 class WaitTimeout(RunwickError, TimeoutError):
     """The job that was waited for had not ended in time; it goes on (code ``wait_timeout``)."""
+
+
+class JobCancelled(BaseException):
+    """Raised in a handler whose run is asked to stop. Like `KeyboardInterrupt` it is no `Exception`: clean up in
+    ``finally``, and let it pass.
+
+    Args:
+        causes: why, all that is known so far.
+    """
+
+    def __init__(self, causes: CancellationCause) -> None:
+        super().__init__(causes)
+        self.causes = causes
+
+    def __str__(self) -> str:
+        return f"the run is asked to stop: {self.causes.name}"
 
 
 class PermanentJobFailure(Exception):

@@ -5,7 +5,7 @@ This module is all that a package of shared job types needs; it loads msgspec an
 
 import datetime
 from collections.abc import Callable
-from typing import Any, TypeVar, dataclass_transform
+from typing import Literal, TypeVar, dataclass_transform
 
 import msgspec
 
@@ -46,6 +46,16 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     unstarted_delay: tuple[datetime.timedelta, datetime.timedelta] | Unset = UNSET
     """(initial, maximum)."""
     max_crashes: int | Unset = UNSET
+    error_detail: Literal["full", "message"] | Unset = UNSET
+
+
+class UseMiddleware(msgspec.Struct, frozen=True):
+    """Names a middleware by the alias under which the application that runs the job registers it."""
+
+    alias: str
+    """1 to 128 characters of ``A-Z a-z 0-9 . _ -``."""
+    order: int = 0
+    """Among the aliases of one job, the lower one is further out; ties go by the alias."""
 
 
 class JobDeclaration(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,22 +66,13 @@ class JobDeclaration(msgspec.Struct, frozen=True, kw_only=True):
     settings: JobSettings
     where: str
     """File and line of the declaration, for messages."""
+    middleware: tuple[str | UseMiddleware, ...] = ()
+    """What wraps each run, by alias. Layers do not replace each other's middleware, they add to it."""
 
 
 T = TypeVar("T", bound=type[Job])
 
 DECLARATION_ATTRIBUTE = "__runwick_job__"
-
-
-def declare(
-    name: str,
-    *,
-    version: int = 1,
-    where: str = "",
-    **settings: Any,
-) -> JobDeclaration:
-    """Make a declaration from the keyword arguments of `job`."""
-    return JobDeclaration(name=name, version=version, settings=JobSettings(**settings), where=where)
 
 
 def job(
@@ -86,6 +87,8 @@ def job(
     max_unstarted: int | Unset = UNSET,
     unstarted_delay: tuple[datetime.timedelta, datetime.timedelta] | Unset = UNSET,
     max_crashes: int | Unset = UNSET,
+    error_detail: Literal["full", "message"] | Unset = UNSET,
+    middleware: tuple[str | UseMiddleware, ...] = (),
 ) -> Callable[[T], T]:
     """Name a `Job` record without an application, for packages that only share job types.
 
@@ -101,11 +104,11 @@ def job(
         retry_delay: (initial, maximum) of the exponential delay, 1 ms to 24 h.
         max_unstarted, unstarted_delay: the guard for claims that never begin.
         max_crashes: executor deaths before the job fails as ``poison_job``.
+        error_detail: ``"message"`` keeps an error's type and message alone, at most 1,000 characters and never a
+            traceback.
+        middleware: aliases of what wraps each run; whoever runs the job registers them.
     """
-    declaration = declare(
-        name,
-        version=version,
-        where=_caller(),
+    settings = JobSettings(
         queue=queue,
         priority=priority,
         max_executions=max_executions,
@@ -114,7 +117,9 @@ def job(
         max_unstarted=max_unstarted,
         unstarted_delay=unstarted_delay,
         max_crashes=max_crashes,
+        error_detail=error_detail,
     )
+    declaration = JobDeclaration(name=name, version=version, settings=settings, where=_caller(), middleware=middleware)
 
     def attach(record: T) -> T:
         setattr(record, DECLARATION_ATTRIBUTE, declaration)

@@ -3,7 +3,7 @@
 Values live here, the functions that apply them in `runwick.policy`.
 """
 
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -29,3 +29,6 @@ class JobPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Cap of that delay."""
     max_crashes: int = 3
     """Attempts of one generation that may kill their executor before the job fails as `poison_job`."""
+    error_detail: Literal["full", "message"] = "full"
+    """What is kept of an error: all of it, or type and message alone (at most 1,000 characters, no traceback, no black
+    box)."""

@@ -13,9 +13,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from runwick.contracts.attempts import Attempt, Beat, Claim, ClaimPlan, Expired, Held, Kind, Lane, WorkerPresence
+from runwick.contracts.activity import Beat, Report, StackAnswer, WorkerRecord
+from runwick.contracts.attempts import Attempt, Begun, Claim, ClaimPlan, Held, Kind, Lane, WorkerPresence
+from runwick.contracts.controls import ControlCommand, ControlReply
 from runwick.contracts.dispatching import Command, Receipt
-from runwick.contracts.outcomes import Answer, ErrorDetail, Settlement
+from runwick.contracts.history import AuditPage, EventPage
+from runwick.contracts.outcomes import Answer, BlackBox, Death, ErrorDetail, Settlement
 from runwick.contracts.states import JobState
 from runwick.contracts.usage import Usage
 
@@ -86,20 +89,23 @@ class ClaimStore(Runs, Protocol):
         """Take due jobs under a lease; those with inline payloads are begun and charged in the same write."""
         ...
 
-    def begin(self, attempt: Attempt) -> Act[Attempt | None]:
-        """Authorise and charge a reserved attempt and read its payload; None when it is no longer the caller's."""
+    def begin(self, attempt: Attempt) -> Act[Begun]:
+        """Authorise and charge a reserved attempt and read its payload. A job that is cancelled or has expired is
+        closed instead, uncharged."""
         ...
 
     def release(self, attempts: Sequence[Attempt]) -> Act[list[Answer]]:
         """Give back attempts that provably never reached their handler: charge and number are taken back, no attempt
-        row is left, the due time stays. Not counted by the unstarted guard."""
+        row is left, the due time stays. Not counted by the unstarted guard. A job that somebody cancelled meanwhile is
+        closed instead, uncharged: CANCELLED."""
         ...
 
 
 class SettleStore(Runs, Protocol):
     def settle(self, settlements: Sequence[Settlement]) -> Act[list[Answer]]:
-        """End these attempts in one fenced batch; answers in input order. Idempotent: the same settlement sent again
-        answers DONE and writes nothing.
+        """End these attempts in one fenced batch; answers in input order. Where a cancel stands on a row, what its
+        settlement says for that is written: CANCELLED. Idempotent: the same settlement sent again answers DONE and
+        writes nothing, whichever of the two was written.
 
         Raises:
             SettlementRejected: the batch was refused for its content; nothing of it was written.
@@ -108,19 +114,71 @@ class SettleStore(Runs, Protocol):
 
 
 class LeaseStore(Runs, Protocol):
-    def renew(
-        self, presence: WorkerPresence, held: Sequence[Held], lease_ms: int, recovery_interval_ms: int
-    ) -> Act[Beat]:
-        """Renew the leases still owned, tell the worker's presence, and ask whether the recovery pass is due."""
+    def renew(self, report: Report, held: Sequence[Held], lease_ms: int, recovery_interval_ms: int) -> Act[Beat]:
+        """Renew the leases still owned, tell what the worker and its executors do, write begun marks, answer stacks
+        that were asked for, hear of cancels, and ask whether the recovery pass is due. Marks of attempts that are no
+        longer the worker's change nothing; neither marks nor renewals raise a revision."""
         ...
 
-    def recover(self, application: str, decide: Callable[[Expired], Settlement], limit: int) -> Act[int]:
+    def recover(
+        self, application: str, decide: Callable[[Attempt], Settlement], limit: int, *, worker: bytes | None = None
+    ) -> Act[int]:
         """Close up to `limit` attempts whose lease ran out, as `decide` says; answers how many. An attempt that
-        never began is charged nothing and gets no history row but counts for the unstarted guard."""
+        never began is charged nothing and gets no history row but counts for the unstarted guard. The attempts carry
+        no payload.
+
+        Args:
+            application: whose attempts.
+            decide: the settlement of one; it must do no more than decide, and may be asked twice.
+            limit: at most this many; as many as that mean that there may be more.
+            worker: a worker that is known to be dead, with everything it ran: all its leases count as run out, no
+                others do, and its presence ends.
+        """
+        ...
+
+    def expire(self, application: str, limit: int) -> Act[int]:
+        """Close up to `limit` waiting jobs that had not begun by their expiry as failed, ``expired``; answers how
+        many."""
         ...
 
     def depart(self, presence: WorkerPresence) -> Act[None]:
         """Say good-bye: the presence ends at once."""
+        ...
+
+
+class ControlStore(Runs, Protocol):
+    def control(self, command: ControlCommand) -> Act[ControlReply]:
+        """Do what an operator asks, to all targets in one transaction with one audit row for each job that is changed.
+        The act is named after the action. A command sent again answers what it answered first, if that changed
+        anything; otherwise it is judged anew.
+
+        Raises:
+            StoreError: the command id was used for something else (code ``operation_conflict``).
+            StoreUnavailable: somebody's transaction holds one of the jobs; nothing was written, try again.
+        """
+        ...
+
+
+class HistoryStore(Runs, Protocol):
+    def events(self, application: str, after: str | None, limit: int) -> Act[EventPage]:
+        """What was committed behind that cursor (None: from the beginning), in commit order. It never skips what a
+        slow transaction commits late: it ends in front of the oldest one that is open.
+
+        Raises:
+            InvalidArgument: `after` is no cursor (code ``invalid_argument``).
+        """
+        ...
+
+    def audit(self, application: str, after: str | None, limit: int) -> Act[AuditPage]:
+        """What operators did, as `events` reads."""
+        ...
+
+    def workers(self, application: str) -> Act[list[WorkerRecord]]:
+        """The workers seen within 24 hours, the latest start first."""
+        ...
+
+    def stack(self, application: str, attempt_id: bytes) -> Act[StackAnswer | None]:
+        """The stack that was asked for, once its worker has answered."""
         ...
 
 
@@ -152,8 +210,13 @@ class AttemptRecord(msgspec.Struct, frozen=True, kw_only=True):
     begun_at_ms: int | None
     ended_at_ms: int
     usage: Usage | None
+    worker: bytes | None = None
+    delay_ms: int | None = None
+    """How long the job was made to wait after it, as it was drawn."""
+    death: Death | None = None
     error: ErrorDetail | None = None
-    """Its detail, while it is kept."""
+    """Its detail, while it is kept; so is the next."""
+    black_box: BlackBox | None = None
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,6 +241,16 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """JSON of the profile; None when there is none or it was pruned."""
     attempts: Sequence[AttemptRecord]
     """Closed attempts of all generations, oldest first."""
+    expires_at_ms: int | None = None
+    cancel_requested_at_ms: int | None = None
+    """When somebody cancelled it, whatever it ended in."""
+    crashes: int = 0
+    """Attempts of this generation that killed their executor; for a live job."""
+    worker: bytes | None = None
+    """Who holds it now, if somebody does; so for the next two."""
+    attempt_id: bytes | None = None
+    begun_at_ms: int | None = None
+    """When its handler began, as far as that was told; None while it is only handed over."""
 
 
 class CostlyRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,7 +271,7 @@ class ReadStore(Runs, Protocol):
         ...
 
 
-class Store(DispatchStore, ClaimStore, SettleStore, LeaseStore, ReadStore, Protocol):
+class Store(DispatchStore, ClaimStore, SettleStore, LeaseStore, ControlStore, HistoryStore, ReadStore, Protocol):
     """All of it, for the composition root alone."""
 
     @property
@@ -222,6 +295,11 @@ class Store(DispatchStore, ClaimStore, SettleStore, LeaseStore, ReadStore, Proto
     def wake_on_work(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake` (from any thread) soon after somebody made work due; returns how to stop that. A hint only:
         it may come too often or not at all, so polling stays the truth."""
+        ...
+
+    def wake_on_requests(self, worker: bytes, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` (from any thread) soon after somebody cancelled or wants to look at what that worker runs;
+        returns how to stop that. A hint as well."""
         ...
 
     def close(self) -> None: ...

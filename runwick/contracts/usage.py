@@ -1,6 +1,6 @@
 """What an attempt cost."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -35,6 +35,12 @@ class Usage(msgspec.Struct, frozen=True, gc=False, array_like=True, kw_only=True
     """Times the executor gave up the processor to wait (ru_nvcsw)."""
     switches_involuntary: Amount | None = None
     """Times the kernel took the processor away (ru_nivcsw)."""
+    allocated_bytes: Amount | None = None
+    """Bytes that Python's allocators handed out during the attempt, freed ones included."""
+    allocated_blocks: Amount | None = None
+    """How many blocks that were."""
+    allocations_by: Literal["counted"] | None = None
+    """How they were found out: by the compiled counter, or not at all."""
 
     @property
     def cpu_us(self) -> int | None:

@@ -1,1 +1,1 @@
-"""What an application declares (jobs, handlers, tasks, providers, queues, pools), and the catalog it becomes."""
+"""What an application declares (jobs, handlers, middleware, upgrades, providers, pools), and the catalog it becomes."""

@@ -14,12 +14,14 @@ from runwick.contracts.names import name_problem
 from runwick.declarations.catalog import Catalog
 from runwick.declarations.handlers import DeclaredHandler, HandlerBinding
 from runwick.declarations.jobs import CheckSettings, DeclaredJob, entries, queues_of
+from runwick.declarations.middleware import DeclaredMiddleware, Layers
 from runwick.declarations.places import place_of
 from runwick.declarations.pools import DEFAULT_POOL, Pool
 from runwick.declarations.providers import DeclaredProvider, Provider, resolve
 from runwick.declarations.settings import Placed
 from runwick.declarations.suggestions import quoted
 from runwick.declarations.tasks import Task
+from runwick.declarations.upgrades import DeclaredUpgrade, routes
 
 CheckPools = Callable[[Sequence[Pool], Collection[str]], list[Problem]]
 """Everything wrong with the declared pools: (pools, known queues)."""
@@ -46,6 +48,8 @@ class Declarations:
         self._handlers: list[DeclaredHandler] = []
         self._tasks: list[tuple[Task[..., Any], JobDeclaration]] = []
         self._providers: list[DeclaredProvider] = []
+        self._layers = Layers()
+        self._upgrades: list[DeclaredUpgrade] = []
         self._queues: dict[str, str] = {}
         self._pools: list[Pool] = []
         self._misuses: list[Problem] = []
@@ -80,14 +84,17 @@ class Declarations:
             sentence = f"the module {module.__name__} names no job with @runwick.job (added at {where})."
             self._misuses.append(Problem("job_not_registered", module.__name__, sentence))
 
-    def configure_job(self, record: type[Job], settings: JobSettings, where: str) -> None:
-        """Settings above the declaration's, for a record that is declared elsewhere."""
+    def configure_job(
+        self, record: type[Job], settings: JobSettings, where: str, middleware: Sequence[DeclaredMiddleware] = ()
+    ) -> None:
+        """Settings above the declaration's and further middleware, for a record that is declared elsewhere."""
         self._frozen = None
         if not (isinstance(record, type) and issubclass(record, Job)):
             sentence = f"configure_job takes a record derived from runwick.Job, this is {_shown(record)} (at {where})."
             self._misuses.append(Problem("invalid_payload_type", "configure_job", sentence))
             return
         self._job(record).configured.append(Placed(settings, where))
+        self._layers.add_to(record, middleware)
 
     def add_handler(self, handler: DeclaredHandler) -> None:
         """What runs a job."""
@@ -103,6 +110,16 @@ class Declarations:
         """What makes something that handlers take."""
         self._frozen = None
         self._providers.append(provider)
+
+    def add_middleware(self, middleware: DeclaredMiddleware, alias: str | None) -> None:
+        """What wraps every run, or with an alias those of the jobs that name it."""
+        self._frozen = None
+        self._layers.add(middleware, alias)
+
+    def add_upgrade(self, upgrade: DeclaredUpgrade) -> None:
+        """How a payload of an older version becomes the next one."""
+        self._frozen = None
+        self._upgrades.append(upgrade)
 
     def add_queue(self, name: str, where: str) -> None:
         """A queue that need not be any job's own."""
@@ -145,17 +162,26 @@ class Declarations:
         handlers = [*self._bound_handlers(jobs, providers, problems), *self._bound_tasks(jobs, problems)]
         problems += _duplicate_handlers(handlers)
         found = entries([*jobs.values()], defaults, self._check_settings, problems)
+        by_record = {entry.record: entry for entry in found}
+        said = {record: declared.declarations for record, declared in jobs.items()}
+        around, unknown_aliases = self._layers.around(handlers, said, providers, problems)
+        older = routes(self._upgrades, by_record, problems)
         queues = queues_of(jobs.values(), defaults) | self._queues.keys()
         problems += _queue_problems(self._queues.items())
         problems += self._check_pools(self._pools, queues)
         if problems:
             raise ConfigurationError(problems)
-        by_record = {entry.record: entry for entry in found}
+        served = {by_record[binding.record].kind: binding for binding in handlers}
         return Catalog(
             application=self.application,
             jobs=MappingProxyType({entry.kind: entry for entry in found}),
             by_record=MappingProxyType(by_record),
-            handlers=MappingProxyType({by_record[binding.record].kind: binding for binding in handlers}),
+            handlers=MappingProxyType(served),
+            decodable=MappingProxyType(
+                dict.fromkeys(served) | {kind: route for kind, route in older.items() if route.kind in served}
+            ),
+            middleware=MappingProxyType({kind: around[binding.record] for kind, binding in served.items()}),
+            unknown_aliases=tuple(unknown_aliases),
             providers=MappingProxyType(providers),
             queues=queues,
             pools=tuple(self._pools) or (DEFAULT_POOL,),

@@ -2,14 +2,20 @@
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Literal
 
 from runwick.contracts.errors import Problem
 from runwick.contracts.jobs import Job
 from runwick.declarations.places import place_of
 from runwick.declarations.providers import Provider, needed
 from runwick.declarations.signatures import MISSING, Parameter, Signature, Unresolved, injected, type_name, unresolved
+
+Interrupt = Literal["raise", "token"]
+"""How a run on an executor is stopped before it is killed: ``raise`` raises `JobCancelled` in the handler, or cancels
+its task; ``token`` leaves it to look at ``ctx.cancellation``."""
+
+INTERRUPTS: Final = ("raise", "token")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -26,13 +32,19 @@ class HandlerBinding:
     """What is passed, by name; the first is the job."""
     needs_loop: bool
     """Whether it or a provider that it needs is async."""
+    takes_context: bool = False
+    """Whether it can see for itself that it is asked to stop."""
+    interrupt: Interrupt = "raise"
 
 
 class DeclaredHandler:
     """A handler as the user wrote it: a function, or a class with a method ``handle``."""
 
-    def __init__(self, target: Callable[..., Any], local_names: Mapping[str, Any]) -> None:
+    def __init__(
+        self, target: Callable[..., Any], local_names: Mapping[str, Any], interrupt: Interrupt = "raise"
+    ) -> None:
         self.target = target
+        self.interrupt = interrupt
         self.label = f"handler {getattr(target, '__qualname__', repr(target))}"
         self.function: Any = target
         takes_self = False
@@ -58,6 +70,8 @@ class DeclaredHandler:
         """The binding; everything wrong with the further parameters is added to `problems`."""
         assert self._signature is not None
         further = injected(self._signature, 1, providers, self.label, "invalid_handler", problems)
+        takes_context = any(each.role == "context" for each in further)
+        problems += self._interrupt_problems(takes_context)
         is_async = inspect.iscoroutinefunction(self.function)
         return HandlerBinding(
             record=record,
@@ -65,7 +79,17 @@ class DeclaredHandler:
             is_async=is_async,
             parameters=(Parameter(self._signature.parameters[0].name, "job"), *further),
             needs_loop=is_async or any(provider.is_async for provider in needed(further, providers)),
+            takes_context=takes_context,
+            interrupt=self.interrupt,
         )
+
+    def _interrupt_problems(self, takes_context: bool) -> Iterator[Problem]:
+        if self.interrupt not in INTERRUPTS:
+            sentence = f'{self.label} has interrupt={self.interrupt!r}; it is "raise" or "token".'
+            yield Problem("invalid_handler", self.label, sentence)
+        elif self.interrupt == "token" and not takes_context:
+            sentence = f'{self.label} has interrupt="token" but no way to see the token; take ctx: JobContext as well.'
+            yield Problem("invalid_handler", self.label, sentence)
 
     def _refusal(self) -> str | None:
         """Why it is no handler."""
@@ -73,7 +97,7 @@ class DeclaredHandler:
             return "is neither a function nor a class with a method handle."
         if inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function):
             return "yields; a handler returns its result."
-        if inspect.isclass(self.target) and _wants_arguments(self.target):
+        if inspect.isclass(self.target) and wants_arguments(self.target):
             return "has a constructor with parameters; take them in handle, where they are injected."
         if not self._signature.parameters:
             return "takes no parameter; the first is the job, annotated with its record."
@@ -92,7 +116,8 @@ class DeclaredHandler:
         return None
 
 
-def _wants_arguments(cls: type) -> bool:
+def wants_arguments(cls: type) -> bool:
+    """Whether its instances cannot be made without arguments."""
     try:
         inspect.signature(cls).bind()
     except TypeError:

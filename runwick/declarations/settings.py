@@ -9,7 +9,7 @@ A setting that a layer does not give says nothing in it; two places of one layer
 
 import datetime
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple, TypedDict
+from typing import Any, Final, Literal, NamedTuple, TypedDict
 
 import msgspec
 
@@ -37,6 +37,7 @@ class SettingArguments(TypedDict, total=False):
     max_unstarted: int
     unstarted_delay: tuple[datetime.timedelta, datetime.timedelta]
     max_crashes: int
+    error_detail: Literal["full", "message"]
 
 
 class Placed(NamedTuple):
@@ -79,10 +80,10 @@ def lane_of(settings: JobSettings) -> Lane:
 
 def policy_of(settings: JobSettings) -> JobPolicy:
     """The policy of these checked settings; what they do not give is the library's."""
-    values: dict[str, int | None] = {}
-    for name in ("max_executions", "max_unstarted", "max_crashes"):
-        if (count := getattr(settings, name)) is not UNSET:
-            values[name] = count
+    values: dict[str, Any] = {}
+    for name in ("max_executions", "max_unstarted", "max_crashes", "error_detail"):
+        if (value := getattr(settings, name)) is not UNSET:
+            values[name] = value
     if not isinstance(limit := settings.execution_timeout, Unset):
         values["execution_timeout_ms"] = None if limit is None else limit // MILLISECOND
     for name, delay in (("retry", settings.retry_delay), ("unstarted", settings.unstarted_delay)):

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from runwick.contracts.cancelling import Cancellation
 from runwick.contracts.identity import id_text
 from runwick.contracts.jobs import Job
 from runwick.declarations.catalog import JobEntry
@@ -21,13 +22,14 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 class RunContext:
     """Implements `runwick.contracts.context.JobContext`, which documents the properties."""
 
-    __slots__ = ("_application", "_entry", "_items", "_metadata", "_payload", "_run")
+    __slots__ = ("_application", "_cancellation", "_entry", "_items", "_metadata", "_payload", "_run")
 
-    def __init__(self, application: str, run: Run, entry: JobEntry, payload: Job) -> None:
+    def __init__(self, application: str, run: Run, entry: JobEntry, payload: Job, cancellation: Cancellation) -> None:
         self._application = application
         self._run = run
         self._entry = entry
         self._payload = payload
+        self._cancellation = cancellation
         self._metadata: Mapping[str, str] | None = None
         self._items: dict[Any, Any] | None = None
 
@@ -106,6 +108,10 @@ class RunContext:
     def trace(self) -> Mapping[str, str]:
         carried = {"traceparent": self._run.traceparent, "tracestate": self._run.tracestate}
         return MappingProxyType({name: value for name, value in carried.items() if value is not None})
+
+    @property
+    def cancellation(self) -> Cancellation:
+        return self._cancellation
 
     @property
     def items(self) -> dict[Any, Any]:

@@ -14,6 +14,7 @@ from typing import Final
 from runwick.contracts.outcomes import ERROR_TEXT_MAX_BYTES, ErrorDetail
 
 MESSAGE_MAX_BYTES: Final = 1024
+BRIEF_MAX_CHARACTERS: Final = 1000
 TYPE_MAX_BYTES: Final = 512
 _TEXT_HEAD_SHARE: Final = 0.25
 """What a cut traceback keeps of its head; the longer tail says where the error was raised and what it was."""
@@ -23,16 +24,30 @@ _UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
 _REPLACEMENT: Final = "\ufffd"
 
 
-def detail_of(error: BaseException, closing: Sequence[BaseException] = ()) -> ErrorDetail:
-    """Describe `error`, and after it what providers raised when they were closed after it. Never raises."""
+def detail_of(error: BaseException, closing: Sequence[BaseException] = (), message: str | None = None) -> ErrorDetail:
+    """Describe `error`, and after it what providers raised when they were closed after it. Never raises.
+
+    Args:
+        error: what was raised.
+        closing: what came after it.
+        message: what it says, where that is not its text.
+    """
     text = _traceback_text(error)
     for other in closing:
         text += f"\nWhile a provider was closed after that:\n\n{_traceback_text(other)}"
     return ErrorDetail(
         type=storable(_type_name(error), TYPE_MAX_BYTES),
-        message=storable(_text_of(error), MESSAGE_MAX_BYTES),
+        message=message_of(error) if message is None else message,
         text=storable(text, ERROR_TEXT_MAX_BYTES, head_share=_TEXT_HEAD_SHARE),
     )
+
+
+def brief_detail_of(error: BaseException, says: object) -> ErrorDetail:
+    """The type of `error` and what it `says`, in at most 1,000 characters; no traceback. Never raises."""
+    message = str.__str__(_text_of(says))
+    if len(message) > BRIEF_MAX_CHARACTERS:
+        message = f"{message[: BRIEF_MAX_CHARACTERS - 1]}…"
+    return ErrorDetail(type=storable(_type_name(error), TYPE_MAX_BYTES), message=_UNSTORABLE.sub(_REPLACEMENT, message))
 
 
 def message_of(value: object) -> str:

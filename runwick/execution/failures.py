@@ -1,9 +1,11 @@
 """What an exception means, by the step of the attempt's life in which it was raised.
 
-    anywhere    PermanentJobFailure: failed_permanently with its code · MemoryError: failed, handler_failed
-                CancelledError in a task that was stopped from outside: interrupted, worker_stopping
+    anywhere    a result other than success: what it says · PermanentJobFailure: failed_permanently with its code
+                MemoryError: failed, handler_failed · a broken contract: failed_permanently, middleware_contract_fault
+                JobCancelled, CancelledError, when the run is asked to stop: by the cause
     FIND        failed, handler_failed
     DECODE      failed_permanently, payload_undecodable
+    UPGRADE     failed_permanently, payload_upgrade_failed
     PROVIDE     failed, provider_failed
     HANDLE      failed, handler_failed
     ENCODE      failed_permanently with the refusal's code
@@ -20,10 +22,11 @@ from typing import Any, Final, TypeGuard, TypeVar
 
 import msgspec
 
-from runwick.contracts.errors import PermanentJobFailure
-from runwick.contracts.names import name_problem
-from runwick.contracts.outcomes import ErrorDetail, OutcomeKind
-from runwick.execution.errors import detail_of, message_of
+from runwick.contracts.cancelling import CancellationCause
+from runwick.contracts.errors import JobCancelled, PermanentJobFailure
+from runwick.contracts.outcomes import ErrorDetail, Outcome, OutcomeKind
+from runwick.execution.errors import brief_detail_of, detail_of, message_of
+from runwick.execution.results import NAMELESS, ContractFault, NotSucceeded, code_or, ending_of_result
 from runwick.wire.errors import PayloadUndecodable, ResultRefused
 
 E = TypeVar("E", bound=BaseException)
@@ -35,59 +38,97 @@ class Step(enum.Enum):
     FIND = enum.auto()
     """Its handler is looked up."""
     DECODE = enum.auto()
-    """Its payload becomes the record."""
+    """Its payload becomes a record."""
+    UPGRADE = enum.auto()
+    """A record of an older version becomes a current one."""
     PROVIDE = enum.auto()
-    """The providers that the handler needs are opened."""
+    """The providers that a middleware or the handler needs are opened."""
     HANDLE = enum.auto()
-    """The handler runs."""
+    """Middleware or the handler runs."""
     ENCODE = enum.auto()
-    """What it returned is encoded."""
+    """What came of it is encoded."""
     CLOSE = enum.auto()
     """The providers are closed."""
 
 
 _OF_PROVIDERS: Final = (Step.PROVIDE, Step.CLOSE)
-_WITH_MESSAGE: Final = (PermanentJobFailure, PayloadUndecodable, ResultRefused)
-_NAMELESS: Final = "permanent_failure"
-"""For a `PermanentJobFailure` whose code is no name."""
+_WITH_MESSAGE: Final = (PermanentJobFailure, NotSucceeded, ContractFault, PayloadUndecodable, ResultRefused)
+_NOBODY_ASKED: Final = CancellationCause(0)
+
+_ENDINGS: Final = (
+    (CancellationCause.TIMEOUT, OutcomeKind.TIMED_OUT, "execution_timed_out"),
+    (CancellationCause.USER_REQUESTED, OutcomeKind.CANCELLED, "cancel_requested"),
+    (CancellationCause.SHUTDOWN, OutcomeKind.INTERRUPTED, "worker_stopping"),
+    (CancellationCause.LEASE_LOST, OutcomeKind.INTERRUPTED, "lease_lost"),
+)
+"""By precedence: of several causes the first decides."""
 
 
-def verdict(step: Step, error: BaseException, *, can_be_stopped: bool = True) -> tuple[OutcomeKind, str]:
+def ending_of(causes: CancellationCause) -> tuple[OutcomeKind, str]:
+    """The kind and the code of an attempt that was stopped for these causes, of which there is at least one."""
+    return next((kind, code) for cause, kind, code in _ENDINGS if cause in causes)
+
+
+def timed_out(outcome: Outcome) -> Outcome:
+    """The end of a run that took too long, whatever it returned or raised in the end."""
+    error = outcome.error or ErrorDetail("time limit", "its handler returned after the time limit")
+    return msgspec.structs.replace(
+        outcome,
+        kind=OutcomeKind.TIMED_OUT,
+        code="execution_timed_out",
+        error=error,
+        result=None,
+        retry_after_ms=None,
+    )
+
+
+def verdict(step: Step, error: BaseException, causes: CancellationCause = _NOBODY_ASKED) -> tuple[OutcomeKind, str]:
     """The kind and the code of an attempt that `error` ended at `step`. Never raises.
 
     Args:
         step: where it was raised.
         error: what was raised.
-        can_be_stopped: whether a worker cancels the task of an attempt to stop it. Where none does, a cancelled task
-            was cancelled by its own handler.
+        causes: why the run is asked to stop, if it is. Where nobody asks, a cancelled run was cancelled by its own
+            handler.
     """
+    if _is(error, NotSucceeded):
+        return ending_of_result(error.result)
     if _is(error, PermanentJobFailure):
-        return OutcomeKind.FAILED_PERMANENTLY, _own_code(error)
+        return OutcomeKind.FAILED_PERMANENTLY, code_or(_attribute(error, "code"), NAMELESS)
     if _is(error, MemoryError):
         return OutcomeKind.FAILED, "handler_failed"
+    if _is(error, ContractFault):
+        return OutcomeKind.FAILED_PERMANENTLY, "middleware_contract_fault"
+    if causes and (_is(error, JobCancelled) or is_cancelled(error)):
+        return ending_of(causes)
     if step is Step.DECODE:
         return OutcomeKind.FAILED_PERMANENTLY, "payload_undecodable"
+    if step is Step.UPGRADE:
+        return OutcomeKind.FAILED_PERMANENTLY, "payload_upgrade_failed"
     if step is Step.ENCODE and _is(error, ResultRefused):
         return OutcomeKind.FAILED_PERMANENTLY, error.code
-    if can_be_stopped and _stopped_from_outside(error):
-        return OutcomeKind.INTERRUPTED, "worker_stopping"
     return OutcomeKind.FAILED, "provider_failed" if step in _OF_PROVIDERS else "handler_failed"
 
 
-def described(error: BaseException, closing: Sequence[BaseException]) -> ErrorDetail:
-    """The storable detail of `error`; where its class separates code and message, the message alone. Never raises."""
-    detail = detail_of(error, closing)
+def described(error: BaseException, closing: Sequence[BaseException], *, message_only: bool = False) -> ErrorDetail:
+    """The storable detail of `error`; where its class separates code and message, the message alone. Never raises.
+
+    Args:
+        error: what ended the attempt.
+        closing: what providers raised when they were closed after it.
+        message_only: type and message, and no more.
+    """
+    says = error
     if any(_is(error, kind) for kind in _WITH_MESSAGE):
-        return msgspec.structs.replace(detail, message=message_of(_attribute(error, "message")))
-    return detail
+        says = _attribute(error, "message")
+    return brief_detail_of(error, says) if message_only else detail_of(error, closing, message_of(says))
 
 
-def _own_code(error: PermanentJobFailure) -> str:
-    code = _attribute(error, "code")
-    if not issubclass(type(code), str):
-        return _NAMELESS
-    code = str.__str__(code)  # the plain string inside a subclass
-    return code if name_problem(code) is None else _NAMELESS
+def is_cancelled(error: BaseException) -> bool:
+    """Whether it is asyncio's word for "cancelled"."""
+    # Looked up, not imported: a process without async handlers never loads asyncio.
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and _is(error, asyncio.CancelledError)
 
 
 def _is(error: BaseException, kind: type[E]) -> TypeGuard[E]:
@@ -101,15 +142,3 @@ def _attribute(error: BaseException, name: str) -> Any:
         return getattr(error, name)
     except BaseException:
         return ""
-
-
-def _stopped_from_outside(error: BaseException) -> bool:
-    # Looked up, not imported: a process without async handlers never loads asyncio.
-    asyncio = sys.modules.get("asyncio")
-    if asyncio is None or not _is(error, asyncio.CancelledError):
-        return False
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:
-        return False
-    return task is not None and task.cancelling() > 0

@@ -1,8 +1,8 @@
 """The inline backend: attempts of one pool as tasks on the engine's own event loop. It starts no thread, no process.
 
 It is for tests. A plain handler runs in the loop itself: while it runs nothing else does, neither other attempts nor
-the renewal of leases. A handler is stopped by cancelling its task, at its time limit too; one that is plain, or that
-swallows the cancellation, runs to its end.
+the renewal of leases, and its token hears of nothing. An async handler is stopped by cancelling its task; one that
+swallows the cancellation runs to its end.
 """
 
 import asyncio
@@ -10,7 +10,8 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from runwick.contracts.outcomes import Outcome
-from runwick.execution.slots import Held, SlotBackend
+from runwick.execution.held import Held
+from runwick.execution.slots import SlotBackend
 
 
 class InlineBackend(SlotBackend):
@@ -37,7 +38,7 @@ class InlineBackend(SlotBackend):
             return super()._invoke_blocking(held)
 
     def _interrupt(self, held: Held) -> None:
-        held.cancel()
+        held.interrupt()
 
     def _tell_engine(self, function: Callable[[], object]) -> None:
         function()

@@ -3,6 +3,8 @@
     start   reset the peak (/proc/self/clear_refs) ▸ getrusage of the process and of its waited-for children ▸ clock
     end     clock ▸ both getrusage again ▸ resident memory (/proc/self/statm)
 
+What was used before the attempt can be left where others see it, so that an attempt whose process dies has a cost too.
+
 All figures are those of the whole process, so they mean an attempt only while the process runs one at a time and
 nothing else. Where that does not hold, `Stopwatch` measures wall time and leaves the rest unknown. What cannot be read
 (no /proc, no permission, another platform) is None; nothing here ever fails an attempt.
@@ -11,7 +13,7 @@ nothing else. Where that does not hold, `Stopwatch` measures wall time and leave
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from runwick.contracts.ambient import Clock
 from runwick.contracts.usage import Usage
@@ -57,11 +59,29 @@ class Meter:
     The files are opened at the first attempt and kept open. /proc/self names the process that opened it, so
     descriptors inherited through a fork would read and reset the parent: a new process opens its own. The inherited
     ones are forgotten, not closed, because the number may be somebody else's by now.
+
+    Args:
+        clock: measures wall time.
+        proc: where the kernel shows this process.
+        leave: told, when an attempt begins, what the process had used by then: CPU time in user mode, in the kernel and
+            of children in microseconds, minor and major faults, voluntary and involuntary switches, the children's
+            peak in KiB, bytes and blocks allocated.
+        allocations: answers the bytes and blocks that Python's allocators have handed out so far; None where nobody
+            counts them.
     """
 
-    def __init__(self, clock: Clock, proc: Path = PROC_SELF) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        proc: Path = PROC_SELF,
+        *,
+        leave: Callable[[tuple[int, ...]], None] | None = None,
+        allocations: Callable[[], tuple[int, int]] | None = None,
+    ) -> None:
         self._clock = clock
         self._proc = proc
+        self._leave = leave
+        self._allocations = allocations
         self._pid = -1
         self._clear_refs: int | None = None
         self._statm: int | None = None
@@ -76,13 +96,18 @@ class Meter:
         peak_is_reset = self._reset_peak()
         before = resource.getrusage(resource.RUSAGE_SELF)
         children_before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        allocated = self._allocated()
+        if self._leave is not None:
+            self._leave(_left(before, children_before, allocated))
         started_s = self._clock.steady_s()
 
         def end() -> Usage:
             wall_s = self._clock.steady_s() - started_s
             after = resource.getrusage(resource.RUSAGE_SELF)
             children = resource.getrusage(resource.RUSAGE_CHILDREN)
+            allocated_after = self._allocated()
             resident_bytes = self._resident_bytes()
+            counted = self._allocations is not None
             return Usage(
                 wall_us=_microseconds(wall_s),
                 cpu_user_us=_microseconds(after.ru_utime - before.ru_utime),
@@ -96,9 +121,15 @@ class Meter:
                 faults_major=after.ru_majflt - before.ru_majflt,
                 switches_voluntary=after.ru_nvcsw - before.ru_nvcsw,
                 switches_involuntary=after.ru_nivcsw - before.ru_nivcsw,
+                allocated_bytes=allocated_after[0] - allocated[0] if counted else None,
+                allocated_blocks=allocated_after[1] - allocated[1] if counted else None,
+                allocations_by="counted" if counted else None,
             )
 
         return end
+
+    def _allocated(self) -> tuple[int, int]:
+        return (0, 0) if self._allocations is None else self._allocations()
 
     def _open(self) -> None:
         self._pid = os.getpid()
@@ -140,6 +171,21 @@ class Meter:
             return int(os.pread(self._statm, 64, 0).split()[1]) * _PAGE_BYTES
         except (OSError, ValueError, IndexError):
             return None
+
+
+def _left(own: Any, children: Any, allocated: tuple[int, int]) -> tuple[int, ...]:
+    """Two resource usages as `Meter` leaves them."""
+    return (
+        _microseconds(own.ru_utime),
+        _microseconds(own.ru_stime),
+        _microseconds(children.ru_utime + children.ru_stime),
+        own.ru_minflt,
+        own.ru_majflt,
+        own.ru_nvcsw,
+        own.ru_nivcsw,
+        children.ru_maxrss,
+        *allocated,
+    )
 
 
 def _open(path: Path, flags: int) -> int | None:

@@ -32,6 +32,8 @@ class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
     tenant: str | None = None
     traceparent: str | None = None
     tracestate: str | None = None
+    message_only: bool = False
+    """Of an error its type and message are kept, and no more."""
 
     @classmethod
     def of(cls, attempt: Attempt) -> "Run":
@@ -51,6 +53,7 @@ class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
             attempt.tenant,
             attempt.traceparent,
             attempt.tracestate,
+            attempt.policy.error_detail == "message",
         )
 
     def encode(self) -> bytes:

@@ -156,7 +156,7 @@ class AttemptScope(_Scope):
             if parameter.role == "job":
                 arguments[parameter.name] = job
             elif parameter.role == "context":
-                arguments[parameter.name] = self._the_context()
+                arguments[parameter.name] = self.context()
             else:
                 arguments[parameter.name] = await self._provide(parameter.provides)
         return arguments
@@ -169,7 +169,8 @@ class AttemptScope(_Scope):
             return await self._process.provide(wanted)
         return await self._open(provider, await self.arguments(provider.parameters))
 
-    def _the_context(self) -> JobContext:
+    def context(self) -> JobContext:
+        """The attempt's context, one for all who take it."""
         if self._context is None:
             self._context = self._make_context()
         return self._context

@@ -3,10 +3,10 @@
     engine's loop ─┬─ plain handler ─▶ a thread of the pool ─────────────────┬─▶ engine's loop
                    └─ async handler ─▶ a task on the application's own loop ─┘
 
-The engine's loop is another thread's, so that no handler keeps leases from being renewed. An async run is stopped by
-cancelling its task, at its time limit too. A plain one cannot be stopped, nor can an async one that blocks its loop or
-swallows the cancellation: it keeps its slot until it ends, and if it goes on for too long after its limit, its lease is
-let go and whatever it ends in is dropped. Threads are daemons, so no run keeps the process from ending.
+The engine's loop is another thread's, so that no handler keeps leases from being renewed. A run is asked to stop by its
+token, and an async one by cancelling its task too. One that goes on cannot be stopped: it keeps its slot until it ends,
+and if that takes longer than its grace, its lease is let go and whatever it ends in is dropped. Threads are daemons, so
+no run keeps the process from ending.
 """
 
 import asyncio
@@ -18,8 +18,9 @@ from collections.abc import Callable
 
 from runwick.contracts.ambient import Clock
 from runwick.contracts.outcomes import Outcome
+from runwick.execution.held import Held
 from runwick.execution.invoke import Invoker
-from runwick.execution.slots import GRACE_S, Held, SlotBackend
+from runwick.execution.slots import SlotBackend
 from runwick.runtime.threads import Threads
 
 
@@ -28,11 +29,12 @@ class ThreadBackend(SlotBackend):
 
     Args:
         invoker: made with the same `loop`; may serve several pools, and who made it closes it after them.
-        pool: names the threads.
+        pool: whose slots these are; names the threads.
         concurrency: how many attempts run at once, plain and async together.
         clock: measures durations.
         loop: where async handlers run.
-        grace_s: see `runwick.execution.slots.GRACE_S`.
+        cancellation_grace_s: see `SlotBackend`; so for the next.
+        cleanup_budget_s: as said there.
     """
 
     name = "threads"
@@ -45,9 +47,17 @@ class ThreadBackend(SlotBackend):
         concurrency: int,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
-        grace_s: float = GRACE_S,
+        cancellation_grace_s: float = 10.0,
+        cleanup_budget_s: float = 10.0,
     ) -> None:
-        super().__init__(invoker, concurrency=concurrency, clock=clock, grace_s=grace_s)
+        super().__init__(
+            invoker,
+            pool,
+            concurrency=concurrency,
+            clock=clock,
+            cancellation_grace_s=cancellation_grace_s,
+            cleanup_budget_s=cleanup_budget_s,
+        )
         self._loop = loop
         self._threads = Threads(f"runwick-{pool}", concurrency)
         self._context = contextvars.copy_context()
@@ -77,7 +87,7 @@ class ThreadBackend(SlotBackend):
 
     def _interrupt(self, held: Held) -> None:
         with contextlib.suppress(RuntimeError):  # closed: no task runs there any more
-            self._loop.call_soon_threadsafe(held.cancel)
+            self._loop.call_soon_threadsafe(held.interrupt)
 
     def _tell_engine(self, function: Callable[[], object]) -> None:
         if os.getpid() != self._pid:

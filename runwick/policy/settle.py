@@ -7,13 +7,17 @@ crashed, for the last time that max_crashes allows ────▶ failed (poiso
 failed · timed out · interrupted · crashed · abandoned
     executions left ───────────────────────────────────▶ retrying
     none left ─────────────────────────────────────────▶ failed (executions_exhausted)
+
+Where somebody cancelled the job meanwhile, only a success and an end for good that the handler chose stand; everything
+that would run again, or ends because a budget is used up, is written as cancelled instead. Whether a cancel stands is
+known under the row's lock alone, so a settlement carries both.
 """
 
 from typing import Final
 
 from runwick.contracts.ambient import Dice
 from runwick.contracts.attempts import Attempt
-from runwick.contracts.outcomes import Outcome, OutcomeKind, Settlement
+from runwick.contracts.outcomes import IfCancelled, Outcome, OutcomeKind, Settlement
 from runwick.contracts.states import JobState
 from runwick.policy.retries import retry_delay_ms
 
@@ -30,11 +34,13 @@ def settle(attempt: Attempt, outcome: Outcome, dice: Dice) -> Settlement:
         return Settlement(attempt, outcome, JobState.CANCELLED, outcome.code)
     if kind is OutcomeKind.FAILED_PERMANENTLY:
         return Settlement(attempt, outcome, JobState.FAILED, outcome.code)
+    if_cancelled = IfCancelled(kind, outcome.code)
     if kind is OutcomeKind.CRASHED and attempt.crashes + 1 >= attempt.policy.max_crashes:
-        return Settlement(attempt, outcome, JobState.FAILED, "poison_job")
+        return Settlement(attempt, outcome, JobState.FAILED, "poison_job", if_cancelled=if_cancelled)
     if attempt.execution >= attempt.policy.max_executions:
-        return Settlement(attempt, outcome, JobState.FAILED, "executions_exhausted")
-    return Settlement(attempt, outcome, JobState.RETRYING, outcome.code, _delay_ms(attempt, outcome, dice))
+        return Settlement(attempt, outcome, JobState.FAILED, "executions_exhausted", if_cancelled=if_cancelled)
+    delay_ms = _delay_ms(attempt, outcome, dice)
+    return Settlement(attempt, outcome, JobState.RETRYING, outcome.code, delay_ms, if_cancelled)
 
 
 def _delay_ms(attempt: Attempt, outcome: Outcome, dice: Dice) -> int | None:

@@ -1,9 +1,21 @@
 """What stores refuse for reasons that they all share, in the same words."""
 
+from typing import Final
+
 from runwick.contracts.administration import Admission
 from runwick.contracts.dispatching import ANSWERS_KEPT_MS, Command
-from runwick.contracts.errors import AdmissionClosed, CommandExpired, OutcomeUnknown, StoreError, StoreHistoryBroken
+from runwick.contracts.errors import (
+    AdmissionClosed,
+    CommandExpired,
+    InvalidArgument,
+    OutcomeUnknown,
+    StoreError,
+    StoreHistoryBroken,
+)
 from runwick.contracts.identity import id_text
+
+_CURSOR_SHOWN: Final = 64
+"""Characters of one, which may be anything, in a message."""
 
 
 def admission_closed(application: str, mode: Admission, act: str) -> AdmissionClosed:
@@ -47,6 +59,12 @@ def too_late(command: Command, now_ms: int) -> CommandExpired | OutcomeUnknown |
         f"operation {id_text(command.operation_id)} came {late_ms:,} ms after its deadline, too late for a definite "
         "answer; it was not applied now, look for the job itself",
     )
+
+
+def no_cursor(cursor: str) -> InvalidArgument:
+    """A text that no reading of this store has answered, or that stands in front of what has not happened yet."""
+    shown = repr(cursor if len(cursor) <= _CURSOR_SHOWN else cursor[:_CURSOR_SHOWN] + "…")
+    return InvalidArgument("invalid_argument", f"{shown} is no cursor of this store; begin without one")
 
 
 def command_expired(operation_id: bytes, late_ms: int) -> CommandExpired:

@@ -4,7 +4,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from runwick.contracts.activity import ExecutorActivity
 from runwick.contracts.attempts import Attempt
+from runwick.contracts.cancelling import CancellationCause
+from runwick.contracts.health import WorkerHealth
 from runwick.contracts.outcomes import Settlement
 
 
@@ -35,9 +38,45 @@ class Released(msgspec.Struct, frozen=True):
     attempts: Sequence[Attempt]
 
 
+class EndedUnbegun(msgspec.Struct, frozen=True):
+    """The jobs of these attempts ended before a handler began: somebody cancelled them, or they expired."""
+
+    attempts: Sequence[Attempt]
+    code: str
+    """``cancel_requested`` or ``expired``."""
+
+
+class AttemptAsked(msgspec.Struct, frozen=True):
+    """A run is asked to stop."""
+
+    attempt: Attempt
+    cause: CancellationCause
+
+
+class StackShown(msgspec.Struct, frozen=True):
+    """The Python stack of a run, for the operator of this process alone: source lines may say more than a log should
+    keep."""
+
+    executor: ExecutorActivity
+    text: str
+
+
 class Recovered(msgspec.Struct, frozen=True):
     """A recovery pass closed attempts whose lease had run out."""
 
+    count: int
+
+
+class Expired(msgspec.Struct, frozen=True):
+    """A recovery pass closed jobs that waited past their expiry."""
+
+    count: int
+
+
+class PredecessorRecovered(msgspec.Struct, frozen=True):
+    """What a dead worker of this host had left was closed at once, before its leases ran out."""
+
+    worker: bytes
     count: int
 
 
@@ -101,6 +140,12 @@ class ClaimsAdmitted(msgspec.Struct, frozen=True):
 
     seconds: float
     """Since they were first refused."""
+
+
+class HealthChanged(msgspec.Struct, frozen=True):
+    """A worker's health is another one than before."""
+
+    health: WorkerHealth
 
 
 class HistoryBroken(msgspec.Struct, frozen=True):

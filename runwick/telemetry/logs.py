@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from runwick.contracts.health import HealthStatus
 from runwick.contracts.identity import id_text
 from runwick.contracts.outcomes import OutcomeKind
 from runwick.telemetry import events
@@ -87,6 +88,42 @@ def _history_broken(event: events.HistoryBroken) -> None:
     _record(logging.CRITICAL, 1014, "%d leases are lost and no work is claimed: %s", event.leases, event.reason)
 
 
+def _expired(event: events.Expired) -> None:
+    _record(logging.WARNING, 1019, "%d jobs expired before they began", event.count)
+
+
+def _predecessor(event: events.PredecessorRecovered) -> None:
+    _record(
+        logging.WARNING, 1017, "recovered %d attempts of worker %s, which is dead", event.count, id_text(event.worker)
+    )
+
+
+def _ended_unbegun(event: events.EndedUnbegun) -> None:
+    for attempt in event.attempts:
+        job = id_text(attempt.job_id)
+        _record(logging.INFO, 1018, "%s job %s ended before it began: %s", attempt.kind.name, job, event.code)
+
+
+def _asked(event: events.AttemptAsked) -> None:
+    attempt = event.attempt
+    _record(
+        logging.INFO,
+        1016,
+        "%s job %s is asked to stop: %s",
+        attempt.kind.name,
+        id_text(attempt.job_id),
+        event.cause.name,
+    )
+
+
+def _health(event: events.HealthChanged) -> None:
+    health = event.health
+    wrong = [role for role in health.roles if role.status is not HealthStatus.HEALTHY]
+    listed = "; ".join(f"{role.role}: {role.text or role.code}" for role in wrong)
+    level = logging.WARNING if any(role.code != "draining" for role in wrong) else logging.INFO
+    _record(level, 1015, "health is %s%s", health.status.value, f" ({listed})" if wrong else "")
+
+
 def _stopped(event: events.WorkerStopped) -> None:
     _record(logging.INFO, 1001, "worker stopped, %d attempts left to their leases", event.left_to_leases)
 
@@ -117,6 +154,11 @@ _WRITERS: dict[type[Any], Callable[[Any], None]] = {
     events.SettlementDelayed: _delayed,
     events.SettlementRefused: _refused,
     events.Recovered: _recovered,
+    events.Expired: _expired,
+    events.PredecessorRecovered: _predecessor,
+    events.EndedUnbegun: _ended_unbegun,
+    events.AttemptAsked: _asked,
+    events.HealthChanged: _health,
     events.LoopFailed: _loop_failed,
     events.StoreCallFailed: _store_call_failed,
     events.StoreCallAnswered: _store_call_answered,

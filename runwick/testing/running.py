@@ -54,7 +54,14 @@ class Running:
         pools = [
             ServedPool(
                 pool.name,
-                InlineBackend(invoker, concurrency=pool.concurrency, clock=self._clock),
+                InlineBackend(
+                    invoker,
+                    pool.name,
+                    concurrency=pool.concurrency,
+                    clock=self._clock,
+                    cancellation_grace_s=self._rw.worker_options.cancellation_grace.total_seconds(),
+                    cleanup_budget_s=self._rw.worker_options.cleanup_budget.total_seconds(),
+                ),
                 tuple(lanes_of(pool.queues or ())),
                 pool.concurrency,
             )
@@ -64,7 +71,7 @@ class Running:
             self._store,
             pools,
             application=catalog.application,
-            kinds=frozenset(catalog.handlers),
+            kinds=frozenset(catalog.decodable),
             options=self._rw.worker_options,
             clock=self._clock,
             dice=self._rw.dice,

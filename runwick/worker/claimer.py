@@ -4,10 +4,13 @@
       │yes
     claim ──found──▶ hold ▶ begin what was only reserved ▶ hand over ▶ let the executors take it ▶ room?
       │ │empty
-      │ arm the store's hint ▶ claim once more ▶ sleep until the next due row, a hint, or the safety poll
+      │ arm the store's hint ▶ claim once more ▶ sleep until the next due row, a hint, an alarm, or the safety poll
       │
       ├─ no answer ──▶ the same claim again, by its token, until it is answered or its lease has run out
       └─ not admitted ▶ told once, then asked for at each safety poll
+
+An alarm is set for each retry that this worker has just settled and that is due soon: it rings at that moment, so that
+a retry after a millisecond does not wait for a poll.
 
 The second claim after arming closes the gap in which work could arrive between the empty answer and the hint.
 """
@@ -19,13 +22,14 @@ from typing import NamedTuple
 import msgspec
 
 from runwick.contracts.ambient import Clock, Dice, Ids
-from runwick.contracts.attempts import Attempt, Claim, ClaimPlan, Kind
+from runwick.contracts.attempts import Attempt, Claim, ClaimPlan, Kind, Lane
 from runwick.contracts.backends import Room
 from runwick.contracts.errors import AdmissionClosed, OutcomeUnknown
 from runwick.contracts.stores import Store
 from runwick.runtime.wake import Wake
 from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
+from runwick.worker.alarms import Alarms
 from runwick.worker.handover import HandOver
 from runwick.worker.line import Line
 from runwick.worker.pauses import Pause
@@ -58,6 +62,8 @@ class Neighbours(NamedTuple):
     claims: Callable[[], None]
     """A claim is about to be sent."""
     found_nothing: Callable[[], None]
+    holds: Callable[[], None]
+    """Something is held now."""
     answered_late: Callable[[], None]
     """Leases were granted whose answer took so long that they want to be renewed soon."""
 
@@ -97,6 +103,7 @@ class Claimer:
         self._line = line
         self._pool = pool
         self._backend = pool.backend
+        self._alarms = Alarms(self.wake.ring, timings.safety_poll_s + IDLE_JITTER_S)
         self._share = share
         self._registry = registry
         self._intake = intake
@@ -141,6 +148,18 @@ class Claimer:
         if self._asked is None:
             self._joins = True
             self.wake.ring()
+
+    def serve(self, pool: ServedPool, kinds: frozenset[Kind]) -> None:
+        """Claim for this pool's lanes, and these kinds, from now on; the backend stays."""
+        self._pool = pool
+        self._intake = msgspec.structs.replace(self._intake, kinds=kinds)
+        self.found_nothing = False
+        self.wake.ring()
+
+    def due_in(self, lane: Lane, delay_ms: int) -> None:
+        """A job of that lane becomes due then, which no hint of the store's will tell at the time."""
+        if not self.stopped and lane in self._pool.lanes:
+            self._alarms.set(delay_ms)
 
     def tickets_returned(self) -> None:
         """The registry has let go of some attempts."""
@@ -223,6 +242,7 @@ class Claimer:
         if claim.attempts:
             took_s = self._clock.steady_s() - asked.started_s
             self._registry.add(claim.attempts, asked.started_s + self._timings.attempt_deadline_s, self._share)
+            self._tell.holds()
             self._bus.publish(events.Claimed(claim.attempts, took_s))
             if took_s > self._timings.control_timeout_s:
                 self._tell.answered_late()
@@ -247,6 +267,7 @@ class Claimer:
     def stop(self) -> None:
         """Claim nothing more; a claim under way gives back what it finds."""
         self.stopped = True
+        self._alarms.clear()
         self._unarm()
         self.wake.ring()
 

@@ -3,17 +3,17 @@
     admitted by the store ─▶ backends up ─▶ loops run ─▶ drain ─▶ backends down ─▶ good-bye
                                             claimers · finalizer · releaser · heartbeat · watchdog · recovery
 
-    drain, measured from the stop: claim nothing more ▶ give back what has not begun ▶ let run, still renewing
-                                   ▶ stop by force ▶ settle what is known ▶ leave the rest to its leases
+    drain, measured from the stop: claim nothing more ▶ give back what has not begun ▶ let run, still renewing and still
+                                   hearing of cancels ▶ ask to stop ▶ kill ▶ settle what is known ▶ leave the rest to
+                                   its leases
 
-    the store's history is broken: claim nothing more ▶ every lease is lost ▶ stop the runs ▶ wait to be stopped
+    the store's history is broken: claim nothing more ▶ every lease is lost ▶ kill the runs ▶ wait to be stopped
 
 The engine never calls a handler and holds no store connection of its own; everything comes in through the
 constructor. It runs on one event loop, which no user code shares when the backends are not inline ones.
 """
 
 import asyncio
-import enum
 import os
 import socket
 from collections.abc import Callable, Sequence
@@ -21,20 +21,27 @@ from collections.abc import Callable, Sequence
 from runwick.config.options import WorkerOptions
 from runwick.contracts.ambient import Clock, Dice, Ids
 from runwick.contracts.attempts import Kind, WorkerPresence
-from runwick.contracts.errors import RunwickError, StoreHistoryBroken
+from runwick.contracts.cancelling import CancellationCause
+from runwick.contracts.errors import InvalidArgument, RunwickError, StoreHistoryBroken
+from runwick.contracts.health import HealthStatus, RoleHealth, WorkerHealth
 from runwick.contracts.stores import Outlook, Store
 from runwick.runtime.loops import Loop, keep_running
 from runwick.runtime.wake import Wake
 from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
 from runwick.worker.claimer import Claimer
+from runwick.worker.drain import Drain, Stop
+from runwick.worker.health import HealthWatch, worker_health
 from runwick.worker.parts import Parts
-from runwick.worker.pools import Pools, ServedPool
+from runwick.worker.pools import ServedPool, lanes_of_all, start_all, stop_all
+from runwick.worker.stations import Station
 from runwick.worker.tally import Tally
 from runwick.worker.timings import Timings, timings_of
 
 _EMPTY_CHECK_S = 0.2
 """How often a worker that ends when empty looks at least whether it is."""
+_DEPARTURE_CHECK_S = 0.05
+"""How often a pool that leaves is looked at whether anything runs in it."""
 
 Until = Callable[[Outlook], bool]
 """Whether a worker may end, seeing what is left. It is asked only while the worker holds nothing."""
@@ -50,16 +57,6 @@ def nothing_due(outlook: Outlook) -> bool:
     return not (outlook.due or outlook.leased)
 
 
-class Stop(enum.IntEnum):
-    """How urgently a worker stops. It only ever rises."""
-
-    RUN = 0
-    DRAIN = 1
-    """Let running handlers end, within the budget."""
-    FORCE = 2
-    """Stop running handlers at once."""
-
-
 class Worker:
     """The pools of one application in one process, each on a backend of its own.
 
@@ -71,6 +68,8 @@ class Worker:
         options: checked already.
         clock, dice, ids: where time, chance and ids come from.
         bus: hears everything that happens.
+        worker_id: who it is, where that had to be known before; otherwise it is made here.
+        grade: how strongly the leases of its runs are fenced, for its health.
     """
 
     def __init__(
@@ -85,33 +84,39 @@ class Worker:
         dice: Dice,
         ids: Ids,
         bus: Bus,
+        worker_id: bytes | None = None,
+        grade: str | None = None,
     ) -> None:
         self.tally = Tally(bus)
         self._store = store
-        self._pools = Pools(pools)
         self._application = application
         self._kinds = kinds
         self._timings: Timings = timings_of(options)
         self._clock = clock
         self._bus = bus
+        self._grade = grade
         self._stop = Stop.RUN
         self._stopping_since_s: float | None = None
         self._failure: str | None = None
+        self._is_up = False
         self._finished = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self._departures: set[asyncio.Task[None]] = set()
         self._changed = Wake()
+        self._health = HealthWatch(self.health, bus=bus)
         bus.listen(events.Settled, lambda _: self._changed.ring())
-        self._presence = WorkerPresence(
-            worker=ids.ordered(),
+        presence = WorkerPresence(
+            worker=ids.ordered() if worker_id is None else worker_id,
             application=application,
             host=socket.gethostname(),
             process=os.getpid(),
-            queues=self._pools.queues,
-            executors=self._pools.size,
+            queues=(),
+            executors=0,
         )
         self._parts = Parts(
             store,
             pools,
-            self._presence,
+            presence,
             kinds,
             self._timings,
             clock=clock,
@@ -122,12 +127,24 @@ class Worker:
             fail=self._fail,
             cut=self._cut,
         )
+        self._pools = self._parts.pools
+        self._drain = Drain(self._parts, self._timings, clock=clock, changed=self._changed, urgency=lambda: self._stop)
+
+    @property
+    def worker_id(self) -> bytes:
+        """Who it is, in the store and for whoever proves its death later."""
+        return self._parts.presence.worker
 
     @property
     def failure(self) -> str | None:
         """Why it cannot work any more, in one sentence, if that is so: a backend gave up, or the store's history is
         broken."""
         return self._failure
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it was told to stop, or has reason to."""
+        return self._stop is not Stop.RUN
 
     @property
     def running(self) -> int:
@@ -142,16 +159,96 @@ class Worker:
         """
         return await self._parts.line.ask(self._store.outlook(self._application, self._pools.lanes, self._kinds))
 
+    def health(self) -> WorkerHealth:
+        """Whether it can do its work, and why not."""
+        if not self._is_up:
+            worker = RoleHealth("worker", HealthStatus.DEGRADED, text="it has not begun, or has ended")
+            return worker_health([worker], takes_work=False, grade=self._grade)
+        worker = RoleHealth("worker", HealthStatus.HEALTHY)
+        if self._stop is not Stop.RUN:
+            worker = RoleHealth("worker", HealthStatus.DEGRADED, "draining", self._failure or "it was told to stop")
+        takes_work = self._stop is Stop.RUN and self._parts.troubles.admitted
+        return worker_health([worker, *self._parts.health()], takes_work=takes_work, grade=self._grade)
+
     def stop(self, urgency: Stop = Stop.DRAIN) -> None:
         """Begin to stop, or stop more urgently. Must be called on the worker's event loop."""
         if self._stop is Stop.RUN:
             self._stopping_since_s = self._clock.steady_s()
         self._stop = max(self._stop, urgency)
         self._changed.ring()
+        self._health.wake.ring()
 
     def stop_more_urgently(self) -> None:
-        """What a signal does: the first drains, the next stops by force."""
-        self.stop(Stop.DRAIN if self._stop is Stop.RUN else Stop.FORCE)
+        """What a signal does: the first drains, the second cancels what runs, the third kills it."""
+        self.stop(Stop(min(self._stop + 1, Stop.KILL)))
+
+    def show_stacks(self) -> None:
+        """Have the stack of everything that runs published, soon (`events.StackShown`); it goes nowhere else. Must be
+        called on the worker's event loop."""
+        self._parts.asker.show()
+
+    async def inherit(self, predecessor: bytes) -> int:
+        """Close at once what a worker left that is known to be dead, with everything it ran; answers how many
+        attempts that were. Their jobs run again without waiting for leases to run out.
+
+        Args:
+            predecessor: its id, of the same application and store.
+
+        Raises:
+            RunwickError: the store does not answer, or refuses; calling it again goes on where it ended.
+        """
+        closed = await self._parts.recovery.inherit(predecessor)
+        if closed:
+            self._parts.stations.look_for_work()
+        return closed
+
+    async def reconfigure(self, pools: Sequence[ServedPool], kinds: frozenset[Kind]) -> None:
+        """Serve exactly these pools and kinds from now on. Must be called on the worker's event loop, once at a time.
+
+        A pool is known by its backend: one that stays goes on with what it holds, whatever its lanes and size are now;
+        one that is new is brought up first; one that is not named claims nothing more, and is stopped when what runs
+        in it has ended.
+
+        Raises:
+            InvalidArgument: the worker does not run, or stops (code ``invalid_state``); nothing has changed.
+            RunwickError: the store does not let it in, or a new backend cannot be brought up; nothing has changed.
+        """
+        self._must_run()
+        parts, lanes = self._parts, lanes_of_all(pools)
+        await parts.line.insist(
+            lambda: self._store.register(self._application, lanes, kinds), self._timings.claim_budget_s
+        )
+        new = parts.stations.new_for(pools, kinds)
+        backends = [station.backend for station in new]
+        await start_all(backends, [station.sink for station in new])
+        try:
+            self._must_run()
+        except InvalidArgument:
+            await stop_all(backends)
+            raise
+        leaving = parts.serve(pools, kinds, new)
+        self._kinds = kinds
+        self._tasks += [self._start(station.claimer, until=self._ended(station.claimer)) for station in new]
+        for station in leaving:
+            departure = asyncio.create_task(self._see_off(station), name="departure of a pool")
+            self._departures.add(departure)
+            departure.add_done_callback(self._departures.discard)
+
+    def _must_run(self) -> None:
+        if not self._is_up or self._parts.finalizer.draining or self._stop is not Stop.RUN:
+            raise InvalidArgument("invalid_state", "this worker does not run, or is stopping")
+
+    async def _see_off(self, station: Station) -> None:
+        """Stop a pool's backend when nothing runs in it any more; a worker that ends first stops it with the others."""
+        while station.backend.running() or station.claimer.is_claiming:
+            if not self._is_up:
+                return
+            await asyncio.sleep(_DEPARTURE_CHECK_S)
+        try:
+            await station.backend.stop()
+        except Exception as error:
+            self._loop_failed("departure of a pool", error)
+        self._parts.stations.has_left(station)
 
     async def run(self, *, until: Until | None = None) -> Outlook | None:
         """Live until stopped, or until `until` says that what is left may be left.
@@ -167,41 +264,49 @@ class Worker:
         await parts.line.insist(
             lambda: self._store.register(self._application, lanes, self._kinds), self._timings.claim_budget_s
         )
-        await self._pools.start(parts.sinks)
-        tasks = [self._start(claimer, until=self._ended(claimer)) for claimer in parts.claimers]
-        tasks += [self._start(loop, until=lambda: self._finished) for loop in parts.keepers]
+        await self._pools.start(parts.stations.sinks)
+        unhook = self._store.wake_on_requests(self.worker_id, parts.heartbeat.requested)
+        self._is_up = True
+        self._tasks += [self._start(claimer, until=self._ended(claimer)) for claimer in parts.stations.claimers]
+        self._tasks += [self._start(loop, until=lambda: self._finished) for loop in parts.keepers]
+        self._tasks.append(self._start(self._health, until=lambda: not self._is_up))
         self._bus.publish(events.WorkerReady(self._application, self._pools.size))
         ends_by_s: float | None = None
         try:
             outlook = await self._wait_for_the_end(until)
             started_s = self._stopping_since_s or self._clock.steady_s()
             ends_by_s = started_s + self._timings.budget_s
-            await self._drain(started_s)
+            running = self._drain.begin()
+            if self._stop is not Stop.RUN:
+                self._bus.publish(events.DrainStarted(running))
+            await self._drain.finish(started_s)
         finally:
-            parts.stop_claiming()
+            self._is_up = False
+            unhook()
+            parts.stations.stop_claiming()
             try:
-                await self._pools.stop()
+                await self._stop_pools(ends_by_s or self._clock.steady_s() + self._timings.control_timeout_s)
             finally:
-                await self._end(tasks, ends_by_s or self._clock.steady_s() + self._timings.control_timeout_s)
+                await self._end(ends_by_s or self._clock.steady_s() + self._timings.control_timeout_s)
         await self._say_good_bye(ends_by_s)
         return outlook
 
     def _fail(self, reason: str) -> None:
         """A backend gave up: the whole worker stops, for nobody would notice a pool that stands still."""
         self._failure = self._failure or reason
-        self.stop(Stop.FORCE)
+        self.stop(Stop.CANCEL)
 
     def _cut(self, error: StoreHistoryBroken) -> None:
         """The store is not the one that this worker knew: nothing that it holds is known to be its own."""
         self._failure = self._failure or str(error)
         parts = self._parts
-        parts.stop_claiming()
+        parts.stations.stop_claiming()
         leases = len(parts.registry.held())
         running = parts.registry.lose_all()
         self._bus.publish(events.HistoryBroken(str(error), leases))
         if running:
-            self._pools.stop_runs(running)
-        for loop in parts.keepers:
+            self._pools.ask(running, CancellationCause.LEASE_LOST, 0.0)
+        for loop in (*parts.keepers, self._health):
             loop.wake.ring()
         self._changed.ring()
 
@@ -229,7 +334,7 @@ class Worker:
 
     async def _outlook_when_idle(self) -> Outlook | None:
         """What is left, while nothing is held and the last claims found nothing."""
-        if not self._parts.found_nothing or len(self._parts.registry):
+        if not self._parts.stations.found_nothing or len(self._parts.registry):
             return None
         try:
             return await self.outlook()
@@ -237,47 +342,41 @@ class Worker:
             self._loop_failed("outlook", error)
             return None
 
-    async def _drain(self, started_s: float) -> None:
-        parts, timings = self._parts, self._timings
-        parts.stop_claiming()
-        parts.finalizer.draining = True
-        parts.releaser.release(self._pools.take_back())
-        parts.finalizer.wake.ring()
-        if self._stop is not Stop.RUN:
-            self._bus.publish(events.DrainStarted(self._pools.running()))
-        runs_until_s = started_s + timings.drain_s
-        await self._wait_while(lambda: self._pools.running() > 0 and self._stop < Stop.FORCE, runs_until_s)
-        if self._pools.running():
-            self._pools.stop_by_force()
-            ended_until_s = min(self._clock.steady_s(), runs_until_s) + timings.cancellation_s
-            await self._wait_while(lambda: self._pools.running() > 0, ended_until_s)
-        settled_until_s = self._clock.steady_s() + timings.finalization_s
-        await self._wait_while(
-            # What still runs cannot be stopped, and nothing is known of its end.
-            lambda: parts.is_claiming or len(parts.registry) > self._pools.running(),
-            min(settled_until_s, started_s + timings.budget_s),
-        )
+    async def _stop_pools(self, ends_by_s: float) -> None:
+        """Let the backends end; what does not in time, or before a stop by force, is killed."""
 
-    async def _wait_while(self, condition: Callable[[], bool], until_s: float) -> None:
-        while condition() and (left_s := until_s - self._clock.steady_s()) > 0:
-            await self._changed.sleep(min(left_s, 0.05))
+        async def stop() -> None:
+            await asyncio.gather(*self._departures, return_exceptions=True)  # whose backends stop with them
+            await self._pools.stop()
 
-    async def _end(self, tasks: Sequence[asyncio.Task[None]], ends_by_s: float) -> None:
+        stopping = asyncio.create_task(stop(), name="end of the backends")
+        stopping.add_done_callback(lambda _: self._changed.ring())
+        try:
+            while not stopping.done() and self._stop < Stop.KILL and (left_s := ends_by_s - self._clock.steady_s()) > 0:
+                await self._changed.sleep(left_s)
+        except BaseException:
+            stopping.cancel()
+            raise
+        if not stopping.done():
+            self._pools.ask(None, CancellationCause.SHUTDOWN, 0.0)
+        await stopping
+
+    async def _end(self, ends_by_s: float) -> None:
         """Let the loops end their rounds; one that still waits for the store when the time is over is left alone."""
         self._finished = True
-        for loop in (*self._parts.claimers, *self._parts.keepers):
+        for loop in (*self._parts.stations.claimers, *self._parts.keepers, self._health):
             loop.wake.ring()
-        await asyncio.wait(tasks, timeout=max(0.0, ends_by_s - self._clock.steady_s()))
-        for task in tasks:
+        await asyncio.wait(self._tasks, timeout=max(0.0, ends_by_s - self._clock.steady_s()))
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _say_good_bye(self, ends_by_s: float) -> None:
         left_s = ends_by_s - self._clock.steady_s()
         if self._parts.line.broken is None and left_s > 0:
             try:
                 limit_s = min(left_s, self._timings.control_timeout_s)
-                await self._parts.line.ask(self._store.depart(self._presence), limit_s)
+                await self._parts.line.ask(self._store.depart(self._parts.presence), limit_s)
             except Exception as error:
                 self._loop_failed("good-bye", error)
         self._bus.publish(events.WorkerStopped(len(self._parts.registry)))

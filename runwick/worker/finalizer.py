@@ -5,6 +5,8 @@
                  │    └── 50 ms to 1 s, apart from others ◀ locked
                  └─────── 1 s to 30 s ± 25 %, all together ◀ no answer
 
+Where somebody cancelled the job, the store writes what the settlement says for that, and answers so: done as well.
+
 A batch that is refused for its content is halved until the offender stands alone; that one ends as failed,
 ``settlement_rejected``. Decisions are made once, when the completion arrives, so that a repeated write says the same.
 """
@@ -12,6 +14,9 @@ A batch that is refused for its content is halved until the offender stands alon
 import asyncio
 import collections
 from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
 
 from runwick.contracts.ambient import Clock, Dice
 from runwick.contracts.backends import Completion
@@ -27,6 +32,9 @@ from runwick.worker.line import Line
 from runwick.worker.pauses import LockedOut, Repeats
 from runwick.worker.registry import Registry
 from runwick.worker.timings import BATCH_MAX_BYTES, CLAIM_MAX, FAILED_ROUND_PAUSE_S, LINGER_S, Timings
+
+_URGENT: Final = frozenset({OutcomeKind.CANCELLED, OutcomeKind.TIMED_OUT, OutcomeKind.INTERRUPTED, OutcomeKind.CRASHED})
+"""Ends that wait for no company: somebody wants to see that the run has stopped, or the job to run again."""
 
 
 class Finalizer:
@@ -81,6 +89,7 @@ class Finalizer:
         for completion in completions:
             if self._registry.finalizing(completion.attempt):
                 self._waiting.append(settle(completion.attempt, completion.outcome, self._dice))
+                self._joins = self._joins or completion.outcome.kind in _URGENT
         self.wake.ring()
 
     def join(self) -> None:
@@ -140,8 +149,7 @@ class Finalizer:
         batch: list[Settlement] = []
         size_bytes = 0
         while self._waiting and len(batch) < CLAIM_MAX:
-            result = self._waiting[0].outcome.result
-            size_bytes += len(result) if result is not None else 0
+            size_bytes += _content_bytes(self._waiting[0].outcome)
             if batch and size_bytes > BATCH_MAX_BYTES:
                 break
             batch.append(self._waiting.popleft())
@@ -164,6 +172,8 @@ class Finalizer:
         for settlement, answer in zip(batch, answers, strict=True):
             if answer is Answer.DONE:
                 done.append(settlement)
+            elif answer is Answer.CANCELLED:
+                done.append(_as_cancelled(settlement))
             elif answer is Answer.LOCKED:
                 locked.append(settlement)
             else:
@@ -207,6 +217,25 @@ class Finalizer:
         delayed = events.SettlementDelayed(len(self._waiting), self._repeats.tries, str(error), pause_s, overdue)
         self._bus.publish(delayed)
         return pause_s
+
+
+def _content_bytes(outcome: Outcome) -> int:
+    """How much of the batch's size limit it takes, about: text counts a byte a character, as nearly all of it is."""
+    size_bytes = len(outcome.result) if outcome.result is not None else 0
+    if outcome.error is not None:
+        size_bytes += len(outcome.error.message) + len(outcome.error.text)
+    if outcome.black_box is not None:
+        size_bytes += len(outcome.black_box.lines) + len(outcome.black_box.stack)
+    return size_bytes
+
+
+def _as_cancelled(settlement: Settlement) -> Settlement:
+    """What the store wrote of it, for those who hear of it."""
+    instead = settlement.if_cancelled
+    if instead is None:
+        return settlement
+    outcome = msgspec.structs.replace(settlement.outcome, kind=instead.outcome, code=instead.outcome_code)
+    return Settlement(settlement.attempt, outcome, JobState.CANCELLED, instead.code)
 
 
 def _without_content(refused: Settlement) -> Settlement:

@@ -2,7 +2,8 @@
 
 held ─┬─ begun by its claim ─────────────────────────▶ backend
       ├─ reserved ▶ begin: its large payload is read ─▶ backend
-      └─ stopped, late, or not to be begun ───────────▶ given back, uncharged
+      │               └─ cancelled or expired: its job is closed, and nothing runs
+      └─ stopped, late, asked to stop, or not to be begun ▶ given back, uncharged
 """
 
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from runwick.contracts.stores import ClaimStore
 from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
 from runwick.worker.line import Line
+from runwick.worker.pools import on_the_loops_clock
 from runwick.worker.registry import Registry
 from runwick.worker.timings import Timings
 
@@ -63,9 +65,10 @@ class HandOver:
         if self._stopped() or took_long or self._is_late(asked_s + self._timings.attempt_deadline_s):
             self._release(attempts)
             return
+        deadline_s = asked_s + self._timings.attempt_deadline_s
         ready = [attempt for attempt in attempts if attempt.begun]
         if ready:
-            self._backend.hand_over(ready)
+            self._give(ready, deadline_s)
         if len(ready) == len(attempts):
             return
         reserved = [attempt for attempt in attempts if not attempt.begun]
@@ -78,18 +81,29 @@ class HandOver:
                 self._release(reserved)
 
     async def _begin(self, attempt: Attempt) -> None:
-        begun = await self._line.insist(lambda: self._store.begin(attempt), self._timings.begin_budget_s)
+        if self._registry.is_asked(attempt):
+            self._release([attempt])
+            return
+        answer = await self._line.insist(lambda: self._store.begin(attempt), self._timings.begin_budget_s)
+        begun = answer.attempt
         if begun is None:
             self._registry.remove([attempt])
-            self._bus.publish(events.LeaseLost(attempt, "it was no longer ours when its payload was read"))
+            self._bus.publish(
+                events.LeaseLost(attempt, "it was no longer ours when its payload was read")
+                if answer.ended is None
+                else events.EndedUnbegun([attempt], answer.ended)
+            )
             return
         deadline_s = self._registry.begun(begun)
         if deadline_s is None:
             return  # the lease was lost meanwhile, and that was told
-        if self._stopped() or self._is_late(deadline_s):
+        if self._stopped() or self._is_late(deadline_s) or self._registry.is_asked(begun):
             self._release([begun])
         else:
-            self._backend.hand_over([begun])
+            self._give([begun], deadline_s)
+
+    def _give(self, attempts: Sequence[Attempt], deadline_s: float) -> None:
+        self._backend.hand_over(attempts, on_the_loops_clock(deadline_s, self._clock))
 
     def _is_late(self, deadline_s: float) -> bool:
         """Whether too little of a lease is left to start a handler."""

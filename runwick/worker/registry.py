@@ -10,9 +10,14 @@ can use another's.
 
 import enum
 from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
+from runwick.contracts.activity import Mark
 from runwick.contracts.attempts import Attempt, Held
+from runwick.contracts.cancelling import CancellationCause
 from runwick.worker.timings import HELD_MAX, PAYLOADS_MAX_BYTES
+
+_NOTHING: Final = CancellationCause(0)
 
 
 class Phase(enum.Enum):
@@ -29,9 +34,9 @@ class Share:
 
     __slots__ = ("attempts_max", "held", "payload_bytes", "payloads_max_bytes")
 
-    def __init__(self, attempts_max: int, payloads_max_bytes: int) -> None:
-        self.attempts_max = attempts_max
-        self.payloads_max_bytes = payloads_max_bytes
+    def __init__(self) -> None:
+        self.attempts_max = 0
+        self.payloads_max_bytes = 0
         self.held = 0
         self.payload_bytes = 0
 
@@ -45,17 +50,17 @@ class Share:
         """How many more bytes of payloads it may hold."""
         return self.payloads_max_bytes - self.payload_bytes
 
-
-def shared_out(sizes: Sequence[int]) -> list[Share]:
-    """The shares of pools of these sizes: what can run in each at once, and its part of the rest."""
-    total = sum(sizes)
-    return [Share(size + max(1, HELD_MAX * size // total), PAYLOADS_MAX_BYTES * size // total) for size in sizes]
+    def allow(self, size: int, total: int) -> None:
+        """Let a pool of this size, in a worker of that size, hold what can run in it at once, and its part of the
+        rest. What it holds beyond that it keeps until it has ended."""
+        self.attempts_max = size + max(1, HELD_MAX * size // total)
+        self.payloads_max_bytes = PAYLOADS_MAX_BYTES * size // total
 
 
 class Entry:
     """One held attempt."""
 
-    __slots__ = ("attempt", "deadline_s", "phase", "share")
+    __slots__ = ("asked", "attempt", "deadline_s", "mark_told", "phase", "share")
 
     def __init__(self, attempt: Attempt, deadline_s: float, share: Share) -> None:
         self.attempt = attempt
@@ -63,6 +68,10 @@ class Entry:
         """On the steady clock: past it the lease counts as lost here, before the store would give it away."""
         self.phase = Phase.CLAIMED
         self.share = share
+        self.asked = _NOTHING
+        """Why it was asked to stop, as far as that came from the store."""
+        self.mark_told = False
+        """Whether the store knows that its run has begun."""
 
 
 class Registry:
@@ -73,6 +82,11 @@ class Registry:
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    @property
+    def owed(self) -> int:
+        """How many of them something may still be written for: all that are not lost."""
+        return sum(entry.phase is not Phase.LOST for entry in self._entries.values())
 
     def add(self, attempts: Iterable[Attempt], deadline_s: float, share: Share) -> None:
         """Hold these from now on, for the pool whose share that is."""
@@ -98,6 +112,43 @@ class Registry:
             return None
         entry.attempt = attempt
         return entry.deadline_s
+
+    def ask(self, lease: Held, cause: CancellationCause) -> Attempt | None:
+        """Note that the run under this lease is asked to stop; answers it when that is news for a run of ours.
+
+        What has ended, was lost, or is held under another token is none.
+        """
+        entry = self._claimed(lease.job, lease.claim_token)
+        if entry is None or cause in entry.asked:
+            return None
+        entry.asked |= cause
+        return entry.attempt
+
+    def is_asked(self, attempt: Attempt) -> bool:
+        """Whether it was asked to stop before it could be handed over."""
+        entry = self._claimed(attempt.job, attempt.claim_token)
+        return entry is not None and bool(entry.asked)
+
+    def untold(self, marks: Iterable[Mark]) -> list[Mark]:
+        """Those of these marks that the store does not know of runs that are still ours."""
+        return [
+            mark
+            for mark in marks
+            if (entry := self._claimed(mark.job, mark.claim_token)) is not None and not entry.mark_told
+        ]
+
+    def told(self, marks: Iterable[Mark]) -> None:
+        """The store knows these now."""
+        for mark in marks:
+            if (entry := self._claimed(mark.job, mark.claim_token)) is not None:
+                entry.mark_told = True
+
+    def _claimed(self, job: int, claim_token: bytes) -> Entry | None:
+        """The entry of a run that is ours and has not ended."""
+        entry = self._entries.get(job)
+        if entry is None or entry.phase is not Phase.CLAIMED or entry.attempt.claim_token != claim_token:
+            return None
+        return entry
 
     def finalizing(self, attempt: Attempt) -> bool:
         """Move an attempt to its last phase; False when it was lost meanwhile, and nothing may be written for it."""
@@ -129,17 +180,24 @@ class Registry:
             if entry.phase is not Phase.LOST and (jobs is None or job in jobs)
         ]
 
-    def renewed(self, held: Sequence[Held], except_for: frozenset[int], deadline_s: float, now_s: float) -> None:
+    def renewed(
+        self, held: Sequence[Held], except_for: frozenset[int], deadline_s: float, now_s: float
+    ) -> dict[bytes, float]:
         """Re-arm the deadline of what was renewed, counted from the start of that call.
 
-        Not of what has passed it by now, `now_s`: the answer came too late, and that lease is lost.
+        Not of what has passed it by now, `now_s`: the answer came too late, and that lease is lost. Answers the
+        deadlines of runs that go on, by attempt id.
         """
+        extended: dict[bytes, float] = {}
         for item in held:
             entry = self._entries.get(item.job)
             if entry is None or item.job in except_for or entry.attempt.claim_token != item.claim_token:
                 continue
             if entry.deadline_s > now_s:
                 entry.deadline_s = max(entry.deadline_s, deadline_s)
+                if entry.phase is Phase.CLAIMED:
+                    extended[entry.attempt.attempt_id] = entry.deadline_s
+        return extended
 
     def lose(self, leases: Iterable[Held]) -> list[Attempt]:
         """Declare these leases lost for good; answers those that were still in the backend's hands.
@@ -148,8 +206,8 @@ class Registry:
         """
         lost = []
         for item in leases:
-            entry = self._entries.get(item.job)
-            if entry is None or entry.phase is not Phase.CLAIMED or entry.attempt.claim_token != item.claim_token:
+            entry = self._claimed(item.job, item.claim_token)
+            if entry is None:
                 continue
             entry.phase = Phase.LOST
             lost.append(entry.attempt)

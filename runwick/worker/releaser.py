@@ -1,7 +1,8 @@
 """The releaser: one per worker, gives back what provably never reached its handler.
 
     unstarted ─▶ waiting ─▶ release ─┬─ done ───────▶ gone, uncharged, ticket free
-                 ▲    ▲              ├─ not yours ──▶ gone: given back by an earlier try, or the lease was lost
+                 ▲    ▲              ├─ cancelled ──▶ gone, uncharged: its job ended, for somebody cancelled it
+                 │    │              ├─ not yours ──▶ gone: given back by an earlier try, or the lease was lost
                  │    └── 50 ms to 1 s, apart from others ◀ locked
                  └─────── 1 s to 30 s ± 25 %, all together ◀ no answer
 
@@ -95,10 +96,13 @@ class Releaser:
             [attempt for attempt, answer in answered if answer is Answer.LOCKED], self._clock.steady_s()
         )
         released: list[Attempt] = []
+        cancelled: list[Attempt] = []
         for attempt, answer in answered:
             if answer is Answer.LOCKED:
                 continue
-            if answer is Answer.DONE or attempt.attempt_id in self._maybe_released:
+            if answer is Answer.CANCELLED:
+                cancelled.append(attempt)
+            elif answer is Answer.DONE or attempt.attempt_id in self._maybe_released:
                 released.append(attempt)
             else:
                 self._bus.publish(events.LeaseLost(attempt, "it was given back after the lease had gone"))
@@ -107,3 +111,5 @@ class Releaser:
         self._tell_gone()
         if released:
             self._bus.publish(events.Released(released))
+        if cancelled:
+            self._bus.publish(events.EndedUnbegun(cancelled, "cancel_requested"))

@@ -17,6 +17,7 @@ class Tally:
         self.failed = 0
         """Jobs that ended failed."""
         self.cancelled = 0
+        """Jobs that ended cancelled, begun or not."""
         self.retried = 0
         """Attempts after which the job waits for its next try."""
         self.released = 0
@@ -31,6 +32,7 @@ class Tally:
         """When the last settlement committed, on `time.monotonic`."""
         bus.listen(events.Settled, self._settled)
         bus.listen(events.Released, self._released)
+        bus.listen(events.EndedUnbegun, self._ended_unbegun)
         bus.listen(events.Recovered, self._recovered)
         bus.listen(events.LeaseLost, self._lost)
         bus.listen(events.HistoryBroken, self._history_broken)
@@ -61,6 +63,12 @@ class Tally:
 
     def _released(self, event: events.Released) -> None:
         self.released += len(event.attempts)
+
+    def _ended_unbegun(self, event: events.EndedUnbegun) -> None:
+        if event.code == "cancel_requested":
+            self.cancelled += len(event.attempts)
+        else:
+            self.failed += len(event.attempts)
 
     def _recovered(self, event: events.Recovered) -> None:
         self.recovered += event.count

@@ -31,6 +31,18 @@ HELD_MAX: Final = 512
 """Most attempts that a worker holds beyond those that can run at once: handed ahead, or waiting to be settled."""
 PAYLOADS_MAX_BYTES: Final = 16 * 1024 * 1024
 """Most bytes of payloads that a worker holds."""
+POLL_MAX_S: Final = 0.9
+"""While anything is held, the store is asked at least this often for cancels, so that one arrives within a second."""
+HEALTH_INTERVAL_S: Final = 1.0
+"""How often a worker looks whether its health has changed."""
+REQUEST_PAUSE_S: Final = 0.25
+"""However often the store hints at requests, it is asked for them no sooner than this after the last call."""
+MARK_AGE_MS: Final = 1_000
+"""A run is told to have begun when it is so old: shorter ones tell it with their settlement."""
+ACTIVITY_MAX: Final = 200
+"""Of so many executors a worker tells what they do; those that run something come first."""
+STACKS_MAX: Final = 16
+"""Most stacks in one call."""
 LOCKED_PAUSE_FIRST_S: Final = 0.05
 LOCKED_PAUSE_MAX_S: Final = 1.0
 """What is written for a row that somebody's transaction holds is tried again after 50 ms, doubling to 1 s."""
@@ -48,6 +60,11 @@ class Timings(msgspec.Struct, frozen=True):
     scan_interval_s: float
     scan_jitter_s: float
     safety_poll_s: float
+    request_poll_s: float
+    """How often the store is asked for cancels while anything is held."""
+    cancellation_grace_s: float
+    lost_grace_s: float
+    """How long a run whose lease is over by the local clock may take to stop; it ends well before the store's."""
     control_timeout_s: float
     retry_initial_s: float
     retry_max_s: float
@@ -72,6 +89,9 @@ def timings_of(options: WorkerOptions) -> Timings:
         scan_interval_s=options.recovery_scan_interval.total_seconds(),
         scan_jitter_s=options.recovery_scan_jitter.total_seconds(),
         safety_poll_s=options.safety_poll_interval.total_seconds(),
+        request_poll_s=min(options.safety_poll_interval.total_seconds(), POLL_MAX_S),
+        cancellation_grace_s=options.cancellation_grace.total_seconds(),
+        lost_grace_s=options.lease_safety_margin.total_seconds() / 4,
         control_timeout_s=options.control_request_timeout.total_seconds(),
         retry_initial_s=options.control_retry_initial_backoff.total_seconds(),
         retry_max_s=options.control_retry_max_backoff.total_seconds(),

@@ -11,6 +11,7 @@ import msgspec
 
 from runwick.contracts.ambient import Clock
 from runwick.contracts.errors import AdmissionClosed, OutcomeUnknown, RunwickError, StoreError, StoreUnavailable
+from runwick.contracts.health import HealthStatus, RoleHealth
 from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
 
@@ -76,6 +77,29 @@ class Troubles:
         if trouble is not None:
             self._bus.publish(events.StoreCallAnswered(act, self._clock.steady_s() - trouble.since_s))
             self._over(act)
+
+    def of_store(self) -> RoleHealth:
+        """Whether the store answers."""
+        if not self._present:
+            return RoleHealth("store", HealthStatus.HEALTHY)
+        act, trouble = min(self._present.items(), key=lambda item: item[1].since_s)
+        no_answer = isinstance(trouble.error, (*_NO_ANSWER, OSError))
+        seconds = self._clock.steady_s() - trouble.since_s
+        text = f"{act} has failed for {seconds:.1f} s: {trouble.error}"
+        return RoleHealth("store", HealthStatus.UNHEALTHY, "store_unavailable" if no_answer else trouble.sort, text)
+
+    @property
+    def admitted(self) -> bool:
+        """Whether claims are admitted, as far as is known."""
+        return self._refused_since_s is None
+
+    def of_admission(self) -> RoleHealth:
+        """Whether an operator admits claims."""
+        if self._refused_since_s is None:
+            return RoleHealth("admission", HealthStatus.HEALTHY)
+        seconds = self._clock.steady_s() - self._refused_since_s
+        text = f"an operator has admitted no claims for {seconds:.1f} s"
+        return RoleHealth("admission", HealthStatus.DEGRADED, "admission_closed", text)
 
     def knows(self, error: Exception) -> bool:
         """Whether this very error was met here, and therefore told."""

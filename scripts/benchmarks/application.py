@@ -12,6 +12,8 @@ from runwick import Job, Runwick, WorkerOptions
 from scripts.benchmarks.spinning import spin
 
 NAME = "bench"
+RETRY_DELAY = timedelta(milliseconds=1)
+"""Of `Linger`."""
 
 
 class Nothing(Job):
@@ -32,8 +34,11 @@ class Stamp(Job):
     dispatched_at_ns: int
 
 
-class Locate(Job):
-    """Tells which process runs it."""
+class Linger(Job):
+    """Says when and where it runs, and goes on until it is killed."""
+
+    number: int
+    log: str
 
 
 def application(store: str) -> Runwick:
@@ -43,9 +48,10 @@ def application(store: str) -> Runwick:
     """
     clock = WorkerOptions(renewal_interval=timedelta(seconds=1), renewal_jitter=timedelta(milliseconds=100))
     rw = Runwick(NAME, store=store, worker=clock)
-    for name, record in (("nothing", Nothing), ("spin", Spin), ("stamp", Stamp), ("locate", Locate)):
+    for name, record in (("nothing", Nothing), ("spin", Spin), ("stamp", Stamp)):
         rw.job(f"bench.{name}")(record)
-    for handler in (do_nothing, do_spin, tell_delay, tell_process):
+    rw.job("bench.linger", max_executions=100, max_crashes=100, retry_delay=(RETRY_DELAY, RETRY_DELAY))(Linger)
+    for handler in (do_nothing, do_spin, tell_delay, linger):
         rw.handler(handler)
     return rw
 
@@ -62,8 +68,11 @@ def tell_delay(job: Stamp) -> int:
     return time.time_ns() - job.dispatched_at_ns
 
 
-def tell_process(job: Locate) -> int:
-    return os.getpid()
+def linger(job: Linger) -> None:
+    with open(job.log, "a") as log:  # noqa: PTH123 - nothing that is not needed lies between the start and the line
+        log.write(f"{job.number} {os.getpid()} {time.monotonic_ns()}\n")
+    while True:
+        time.sleep(60)
 
 
 rw = application("sqlite:///bench.db")

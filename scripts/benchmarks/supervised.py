@@ -51,6 +51,11 @@ class Supervised:
         assert self._process.stdout is not None
         self._process.stdout.close()
 
+    def kill(self) -> None:
+        """SIGKILL, and see it gone."""
+        self._process.kill()
+        self._process.wait()
+
     def wait_for(self, event: str, *, since: int = 0, seconds: float = 600) -> dict[str, Any]:
         """The first event of this name among `seen` from index `since`, as soon as it is there.
 

@@ -5,26 +5,35 @@
                    │  └─ nobody within 100 ms ─▶ unstarted           │
                    └──── what it had not taken ◀─────────────────────┘
 
-The backend owns the life of the executors and hears them; `placement` decides who gets what. It knows no store: what it
-cannot run goes back through the sink.
+The backend hears the executors and keeps the time; `placement` decides who gets what, `seats` who lives, `overseeing`
+who must end. It knows no store: what it cannot run goes back through the sink.
 """
 
 import asyncio
-import time
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from runwick.config.options import ExecutorOptions
+from runwick.contracts.activity import ExecutorActivity, Mark
 from runwick.contracts.ambient import Clock
 from runwick.contracts.attempts import Attempt
 from runwick.contracts.backends import Completion, Room, Sink
+from runwick.contracts.cancelling import CancellationCause
 from runwick.contracts.errors import ConfigurationError, Problem
-from runwick.contracts.outcomes import OutcomeKind
+from runwick.contracts.health import RoleHealth
+from runwick_supervisor.activity import activity_of, health_of, mark_of
+from runwick_supervisor.autopsy import event_of_death, verdict_of
 from runwick_supervisor.completions import CompletionBells
+from runwick_supervisor.deaths import Books, OomWitness, completions
 from runwick_supervisor.events import EventKind, ExecutorEvent, ignore
-from runwick_supervisor.executor import Executor, Held
+from runwick_supervisor.executor import Executor
 from runwick_supervisor.expectations import Expectations
+from runwick_supervisor.held import Held
+from runwick_supervisor.overseeing import Overseer
 from runwick_supervisor.placement import REFILL_MS, WAIT_MAX_S, Placement
 from runwick_supervisor.processes import Ending
+from runwick_supervisor.rounds import Rounds
 from runwick_supervisor.seats import Seats
 from runwick_supervisor.zygote_handle import Zygote
 
@@ -38,6 +47,7 @@ _WATCH_MAX_S: Final = 0.03
 _UNHURRIED_MS: Final = 15.0
 """An executor with so much to do needs nobody to hear of each end: about as much as lies between two looks."""
 _FAILED_BOOTS_MAX: Final = 3
+_NEVER: Final = math.inf
 
 
 class ExecutorBackend:
@@ -49,6 +59,10 @@ class ExecutorBackend:
         executors: how many processes.
         clock: for the times in outcomes.
         record_usage: whether outcomes say what the attempt cost.
+        options: how the executors are kept.
+        cancellation_grace_s: how long a run over its time limit may take to end.
+        cleanup_budget_s: how long the closing of its providers may take after that, or at all.
+        fence_margin_s: how long after the local deadline of its lease a run is killed, whatever the parent does.
         first_executor: the number of the first executor; numbers are unique in a worker.
         attempts_max, payloads_max_bytes: what may wait behind running attempts. Pools share the worker's.
         on_event: hears of births and deaths, on the event loop.
@@ -64,6 +78,10 @@ class ExecutorBackend:
         clock: Clock,
         record_usage: bool,
         *,
+        options: ExecutorOptions,
+        cancellation_grace_s: float,
+        cleanup_budget_s: float,
+        fence_margin_s: float,
         first_executor: int = 1,
         attempts_max: int = ATTEMPTS_MAX,
         payloads_max_bytes: int = PAYLOADS_MAX_BYTES,
@@ -74,10 +92,15 @@ class ExecutorBackend:
         self._numbers = range(first_executor, first_executor + executors)
         self._clock = clock
         self._record_usage = record_usage
+        self._options = options
+        self._cancellation_grace_s = cancellation_grace_s
+        self._cleanup_budget_s = cleanup_budget_s
+        self._fence_margin_s = fence_margin_s
         self._attempts_max = attempts_max
         self._payloads_max_bytes = payloads_max_bytes
         self._on_event = on_event
         self._expectations = Expectations()
+        self._witness = OomWitness()
         self._dying = 0
         """Attempts whose executor is dead and whose leavings are being killed."""
         self._payload_bytes = 0
@@ -97,6 +120,7 @@ class ExecutorBackend:
             self._zygote,
             self._numbers,
             record_usage=self._record_usage,
+            options=self._options,
             bells=self._bells,
             arrived=self._arrived,
             died=self._died,
@@ -104,6 +128,21 @@ class ExecutorBackend:
             on_event=self._on_event,
         )
         self._placement = Placement(self._seats.living, self._expectations, self._attempts_max)
+        self._overseer = Overseer(
+            cancellation_grace_s=self._cancellation_grace_s,
+            cleanup_budget_s=self._cleanup_budget_s,
+            single_out=self._single_out,
+            looked=sink.looked,
+        )
+        self._rounds = Rounds(
+            self._seats,
+            self._overseer,
+            self._witness,
+            self._options,
+            self._fence_margin_s,
+            self._arm_watch,
+            self._on_event,
+        )
         self._zygote.keep()
         self._zygote.on_failed_boot.append(self._zygote_failed)
         try:
@@ -122,11 +161,19 @@ class ExecutorBackend:
         worthwhile = payload_bytes > 0 and (free > 0 or (0 < capacity <= 2 * ahead and least_ms <= REFILL_MS))
         return Room(free=free, ahead=ahead, payload_bytes=payload_bytes, worthwhile=worthwhile)
 
-    def hand_over(self, attempts: Sequence[Attempt]) -> None:
+    def hand_over(self, attempts: Sequence[Attempt], deadline_s: float) -> None:
         now_s = self._loop.time()
         self._payload_bytes += _payload_bytes(attempts)
-        self._placement.take_in(attempts, now_s)
+        self._placement.take_in(attempts, now_s, deadline_s + self._fence_margin_s)
         self._place(now_s)
+
+    def extend(self, deadlines_s: Mapping[bytes, float]) -> None:
+        for held in self._all_held():
+            deadline_s = deadlines_s.get(held.attempt.attempt_id)
+            if deadline_s is not None:
+                held.fenced_s = deadline_s + self._fence_margin_s
+        for executor in self._seats.living.values():
+            executor.refence()
 
     def take_back(self) -> Sequence[Attempt]:
         for executor in self._seats.living.values():
@@ -138,32 +185,67 @@ class ExecutorBackend:
         return min(heads) if heads else None
 
     def running(self) -> int:
-        held = sum(len(executor.held) for executor in self._seats.living.values())
-        return held + len(self._placement) + self._dying
+        return sum(1 for _ in self._all_held()) + self._dying
 
-    def stop_runs(self, attempts: Sequence[Attempt]) -> None:
-        lost = {attempt.attempt_id for attempt in attempts}
+    def ask(self, attempts: Sequence[Attempt] | None, cause: CancellationCause, within_s: float) -> None:
+        wanted = None if attempts is None else {attempt.attempt_id for attempt in attempts}
 
-        def is_lost(held: Held) -> bool:
-            return held.attempt.attempt_id in lost
+        def is_wanted(held: Held) -> bool:
+            return wanted is None or held.attempt.attempt_id in wanted
 
         now_s = self._loop.time()
-        for executor in self._seats.living.values():
-            if any(map(is_lost, executor.held)):
-                self._placement.strand(executor.take_back(), now_s)
-                # What is left it has taken; whatever stands before the last of that has ended, unheard yet.
-                if executor.held and is_lost(executor.held[-1]):
-                    executor.kill((OutcomeKind.INTERRUPTED, "lease_lost"))
-        self._give_up(is_lost)
-        self._place(now_s)
+        if attempts is None and cause is CancellationCause.SHUTDOWN:
+            self._seats.filling = False
+            if within_s <= 0:  # also while they end, or have ended, since the other pools have not
+                self._seats.hurry()
+        concerned = [executor for executor in self._seats.living.values() if any(map(is_wanted, executor.held))]
+        for executor in concerned:
+            self._placement.strand(executor.take_back(), now_s)
+        self._give_up(is_wanted)
+        for executor in concerned:
+            # What is left it has taken: whatever stands before the last of that has ended, unheard yet.
+            if executor.held and is_wanted(executor.held[-1]):
+                self._overseer.ask(executor, executor.held[-1].attempt.attempt_id, cause, now_s, within_s)
+        self._look()
 
-    def stop_by_force(self) -> None:
-        self._seats.filling = False
+    def doing(self) -> Sequence[ExecutorActivity]:
+        now_ms = self._clock.now_ms()
+        return [
+            activity_of(
+                number,
+                self._pool,
+                self._seats.living.get(number),
+                now_ms,
+                self._seats.restarts.get(number, 0),
+                self._seats.restarted_for.get(number),
+            )
+            for number in self._numbers
+        ]
+
+    def marks(self) -> Sequence[Mark]:
+        now_ms = self._clock.now_ms()
+        marks = [mark_of(executor, now_ms) for executor in self._seats.living.values()]
+        return [mark for mark in marks if mark is not None]
+
+    def look(self, attempt_ids: Sequence[bytes]) -> None:
+        now_s = self._loop.time()
         for executor in self._seats.living.values():
-            self._placement.strand(executor.take_back(), self._loop.time())
-            if executor.held:
-                executor.kill((OutcomeKind.INTERRUPTED, "worker_stopping"))
-        self._give_up(_all)
+            if executor.held and executor.held[0].attempt.attempt_id in attempt_ids:
+                self._overseer.look(executor, now_s)
+        self._arm_watch(now_s)
+
+    def health(self) -> RoleHealth:
+        return health_of(self._pool, self._seats.ready, len(self._numbers), self._seats.missing_for_s())
+
+    async def renew(self, zygote: Zygote) -> None:
+        """Go on with executors of this zygote, which has booted: each place is taken by one as soon as its executor is
+        free. There are never more that work than before. Returns when the last one of the former zygote is gone.
+        """
+        self._zygote.on_failed_boot.remove(self._zygote_failed)
+        self._zygote = zygote
+        zygote.keep()
+        zygote.on_failed_boot.append(self._zygote_failed)
+        await self._seats.renew(zygote)
 
     async def stop(self) -> None:
         await self._seats.empty()
@@ -173,6 +255,7 @@ class ExecutorBackend:
         await self._zygote.sweep()
         self._zygote.on_failed_boot.remove(self._zygote_failed)
         self._bells.close()
+        self._rounds.close()
         if self._watch is not None:
             self._watch.cancel()
 
@@ -184,6 +267,7 @@ class ExecutorBackend:
         for executor in executors:
             executor.collect(ended, self._expectations, now_s)
             self._check(executor)
+            self._rounds.collected(executor, now_s)
         if ended:
             self._payload_bytes -= _payload_bytes(completion.attempt for completion in ended)
             if len(self._placement):
@@ -194,24 +278,34 @@ class ExecutorBackend:
             self._sink.room_changed()
         return len(ended)
 
+    def _single_out(self, executor: Executor) -> None:
+        """Leave it nothing but the one run that it is at, if it is at one."""
+        self._placement.strand(executor.take_back(), self._loop.time())
+        if executor.violation is None:
+            self._collect([executor])
+
     def _arrived(self) -> None:
         self._place(self._loop.time())
         self._sink.room_changed()
 
-    def _died(self, executor: Executor, ending: Ending) -> None:
+    def _died(self, executor: Executor, ending: Ending, books: Books | None) -> None:
         """Sort out what it held: ended, begun, or not begun."""
         if executor.violation is None:
             self._collect([executor])
-        victims = executor.autopsy(
+        self._overseer.forget(executor)
+        verdict = verdict_of(executor, ending, self._witness)
+        executor.unfence()
+        victims = completions(
+            executor.leavings(),
+            verdict,
             ending,
+            books,
             now_ms=self._clock.now_ms(),
-            boot_ns=time.clock_gettime_ns(time.CLOCK_BOOTTIME),
             record_usage=self._record_usage,
         )
         self._dying += len(victims)
-        if executor.killed_for is None and not executor.stopping:
-            attempt = victims[0].attempt if victims else None
-            self._tell(EventKind.EXECUTOR_DIED, executor, f"died: {ending}", attempt)
+        if (event := event_of_death(executor, verdict, ending, victims)) is not None:
+            self._on_event(event)
         self._placement.strand(executor.held, self._loop.time())
         if not self._seats.filling:
             self._give_up(_all)
@@ -230,25 +324,27 @@ class ExecutorBackend:
             self._sink.completed(victims)
 
     def _zygote_failed(self, reason: str, is_final: bool) -> None:
-        if is_final or (self._zygote.failed_boots >= _FAILED_BOOTS_MAX and not self._seats.living):
+        if is_final or (self._zygote.failed_boots >= _FAILED_BOOTS_MAX and not self._seats.any_can_work):
             self._sink.failed(reason)
 
     # Who waits ---------------------------------------------------------------------------------------------------
 
     def _place(self, now_s: float) -> None:
-        for executor in self._placement.place(now_s):
+        given = self._placement.place(now_s)
+        for executor in given:
             self._check(executor)
+        if given:
+            self._rounds.hasten(now_s)
         self._arm_watch(now_s)
 
     def _arm_watch(self, now_s: float) -> None:
-        """Look in a moment while anything waits, otherwise when the first time limit is over."""
-        limits_s = [limit_s for e in self._seats.living.values() if (limit_s := e.time_limit_s()) is not None]
+        """Look in a moment while anything waits, otherwise when the next one must be attended to."""
+        due_s = min([self._overseer.due_s(executor, now_s) for executor in self._seats.living.values()], default=_NEVER)
         if self._placement.needs_watching:
             refill_s = (self._placement.slack().least_ms - REFILL_MS) / 1000
-            limits_s.append(now_s + min(max(refill_s, _WATCH_MIN_S), _WATCH_MAX_S))
-        if not limits_s:
+            due_s = min(due_s, now_s + min(max(refill_s, _WATCH_MIN_S), _WATCH_MAX_S))
+        if due_s == _NEVER:
             return
-        due_s = min(limits_s)
         if self._watch is not None:
             if self._watch.when() <= due_s:
                 return
@@ -257,23 +353,16 @@ class ExecutorBackend:
 
     def _look(self) -> None:
         """Nobody waits behind a long run, nobody waits here for long, and nobody runs for longer than it may."""
-        self._watch = None
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
         self._bells.look()
         now_s = self._loop.time()
-        self._stop_overdue(now_s)
+        for executor in list(self._seats.living.values()):
+            self._overseer.attend(executor, now_s)
         self._placement.unblock(now_s)
         self._place(now_s)
         self._give_up(lambda held: now_s - held.waits_since_s >= WAIT_MAX_S)
-
-    def _stop_overdue(self, now_s: float) -> None:
-        for executor in self._seats.living.values():
-            limit_s = executor.time_limit_s()
-            if limit_s is not None and limit_s <= now_s:
-                overdue = executor.held[0]
-                self._placement.strand(executor.take_back(), now_s)
-                # If it has taken another one since, the overdue one has ended in this very moment.
-                if executor.held and executor.held[-1] is overdue:
-                    executor.kill((OutcomeKind.TIMED_OUT, "execution_timed_out"))
 
     def _nobody_waits(self) -> bool:
         """Whether every executor has work for longer than it takes until the next look."""
@@ -281,6 +370,11 @@ class ExecutorBackend:
         return bool(living) and all(
             len(e.held) > 1 and e.takes_work and not e.stuck and e.expected_ms >= _UNHURRIED_MS for e in living
         )
+
+    def _all_held(self) -> Iterable[Held]:
+        for executor in self._seats.living.values():
+            yield from executor.held
+        yield from self._placement.waiting()
 
     def _give_up(self, wanted: Callable[[Held], bool]) -> None:
         given_up = self._placement.give_up(wanted)
@@ -295,9 +389,9 @@ class ExecutorBackend:
 
     def _check(self, executor: Executor) -> None:
         """Hear no more of one that is condemned."""
-        if executor.violation is not None:
-            self._bells.remove(executor)
+        if executor.violation is not None and self._bells.remove(executor):
             self._tell(EventKind.EXECUTOR_CONDEMNED, executor, f"is killed for what it wrote: {executor.violation}")
+            self._arm_watch(self._loop.time())
 
     def _tell(self, kind: EventKind, executor: Executor, text: str, attempt: Attempt | None = None) -> None:
         self._on_event(ExecutorEvent(kind=kind, text=text, executor=executor.number, pid=executor.pid, attempt=attempt))

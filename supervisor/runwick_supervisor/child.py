@@ -2,24 +2,34 @@
 
     moved out ─▶ parent's word ─▶ adopted ─▶ ready ─▶ run · run · run ─▶ told to stop ─▶ providers closed ─▶ end
 
-It runs one attempt at a time in its main thread, starts no thread of its own, knows no store and no lease, and dies
-with its parent. It never returns into the zygote's code and never runs the zygote's exit handlers.
+It runs one attempt at a time in its main thread, knows no store and no lease, and dies with its parent, or when its
+moment in the fence has passed. Python has no other thread here; the compiled part's, where there is one, runs no Python
+code. It never returns into the zygote's code and never runs the zygote's exit handlers.
 """
 
+import contextlib
+import functools
 import os
 import sys
 import time
 import traceback
+from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
 from runwick.contracts.outcomes import Outcome, OutcomeKind
 from runwick.declarations.catalog import Catalog
 from runwick.execution.invoke import Invoker
+from runwick.execution.metering import Meter
 from runwick.execution.run import Run
 from runwick.runtime import place
 from runwick.runtime.ambient import SystemClock
 from runwick_supervisor import processes
-from runwick_supervisor.handoff import Descriptors, ExecutorEnd, RecordKind, encode_outcome
+from runwick_supervisor.blackbox import LogTail, write_stacks_to
+from runwick_supervisor.control import Phase, allocations
+from runwick_supervisor.executor_end import ExecutorEnd, out_of_reach
+from runwick_supervisor.handoff import Descriptors, RecordKind, encode_outcome
+from runwick_supervisor.interrupting import Interrupting
+from runwick_supervisor.native import Library
 
 FAULT_STATUS: Final = 70
 """The exit status after an error of Runwick's own; its traceback is on standard error."""
@@ -43,6 +53,13 @@ class Origin(NamedTuple):
     inherited: tuple[int, ...]
     """Descriptors of the zygote's that it must not keep."""
     record_usage: bool
+    fence: int
+    """The descriptor of the fence's memory; its slot is its number."""
+    library: Library | None
+    """The compiled part, where it is used."""
+    count_allocations: bool
+    oom_score_adj: int
+    """How much sooner the kernel should kill it than others when memory runs out; never lowered."""
 
 
 def live(origin: Origin) -> NoReturn:
@@ -50,14 +67,27 @@ def live(origin: Origin) -> NoReturn:
     status = FAULT_STATUS
     try:
         move_out(origin)
-        end = ExecutorEnd(origin.descriptors)
+        end = ExecutorEnd(out_of_reach(origin.descriptors))
+        end.control.phase(Phase.BOOT)
         wait_for_word(end, origin)
         join_parent(origin)
         title = Title(origin)
+        interrupting = Interrupting(end.control, end.cancel_bell)
         invoker = Invoker(
-            origin.catalog, clock=SystemClock(), record_usage=origin.record_usage, begun=end.begun, alone=True
+            origin.catalog,
+            clock=SystemClock(),
+            record_usage=origin.record_usage,
+            begun=end.control.begun,
+            moved=interrupting.moved,
+            meter=meter(end, origin),
+            alone=True,
         )
-        work(end, invoker, title)
+        os.register_at_fork(after_in_child=end.control.write_for_nobody)
+        LogTail(end.control).install()
+        write_stacks_to(end.stack_descriptor)
+        interrupting.listen(invoker)
+        keep_fence(origin)
+        work(origin, end, invoker, interrupting, title)
         invoker.close()
         status = 0
     except BaseException:
@@ -78,6 +108,36 @@ def move_out(origin: Origin) -> None:
     if numpy_random is not None:
         # The standard library reseeds its own generator in every fork, numpy does not.
         numpy_random.seed()
+    offer_to_the_kernel(origin.oom_score_adj)
+
+
+def offer_to_the_kernel(oom_score_adj: int) -> None:
+    """Let the kernel take this process before others when memory runs out; where it cannot be told, it chooses."""
+    with contextlib.suppress(OSError, ValueError):
+        score = Path("/proc/self/oom_score_adj")
+        if int(score.read_text()) < oom_score_adj:
+            score.write_text(str(oom_score_adj))
+
+
+def meter(end: ExecutorEnd, origin: Origin) -> Meter:
+    """What measures attempts here; it leaves what was used before each of them for the parent."""
+    count = None
+    if origin.count_allocations and origin.library is not None:
+        try:
+            origin.library.count_allocations(end.memory)
+            count = functools.partial(allocations, end.memory)
+        except OSError as error:
+            print(f"allocations are not counted: {error}", file=sys.stderr)
+    return Meter(SystemClock(), leave=end.control.baseline, allocations=count)
+
+
+def keep_fence(origin: Origin) -> None:
+    """Arm the deadline timer, where the compiled part is used. Without it the zygote watches alone."""
+    if origin.library is not None:
+        try:
+            origin.library.keep_fence(origin.fence, origin.number)
+        except OSError as error:
+            print(f"the deadline timer cannot be kept: {error}", file=sys.stderr)
 
 
 def wait_for_word(end: ExecutorEnd, origin: Origin) -> None:
@@ -94,10 +154,11 @@ def join_parent(origin: Origin) -> None:
     processes.die_with_parent(origin.parent)
 
 
-def work(end: ExecutorEnd, invoker: Invoker, title: "Title") -> None:
+def work(origin: Origin, end: ExecutorEnd, invoker: Invoker, interrupting: Interrupting, title: "Title") -> None:
     """Take and answer records until one says stop."""
     ready = encode_outcome(Outcome(OutcomeKind.SUCCEEDED))
     own = os.getpid()
+    look_at_fence = origin.library.look_at_fence if origin.library is not None else lambda: None
     while True:
         kind, encoded_run, payload = end.take(_IDLE_MS, title.idle)
         if kind == RecordKind.STOP:
@@ -105,9 +166,10 @@ def work(end: ExecutorEnd, invoker: Invoker, title: "Title") -> None:
         if kind == RecordKind.GO:
             end.finish(ready)
             continue
+        look_at_fence()
         run = Run.decode(encoded_run)
         title.running(run.name)
-        outcome = invoker.invoke_blocking(run, payload)
+        outcome = invoker.invoke_blocking(run, payload, token=interrupting.token())
         if os.getpid() != own:
             # The handler forked, and this is its child coming back: it must not answer and take work beside its parent.
             processes.leave(0)

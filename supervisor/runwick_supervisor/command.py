@@ -2,6 +2,7 @@
 
     command line, environment ─▶ zygote ─▶ manifest ─▶ store ─┬─ problems, all at once ─▶ exit 2
                                                               └─ worker on the executors ─▶ signals drain it ─▶ exit
+                                                                   (what each signal does: `hearing`)
 
 The parent never imports the application and never forks; it owns every store connection.
 """
@@ -17,7 +18,7 @@ from typing import NoReturn
 import click
 
 from runwick.cli.reporter import Reporter
-from runwick.cli.worker_options import FAILED, worker_options
+from runwick.cli.worker_options import FAILED, run_dir_of, worker_options
 from runwick.config.layout import lay_out
 from runwick.config.sources import EXECUTORS, Environment, read_environment
 from runwick.contracts.errors import ConfigurationError, Problem, StoreError
@@ -48,12 +49,14 @@ def main(
     until_empty: bool,
     reporter: Reporter,
     progress_interval: float,
+    run_dir: str | None,
     executors: int | None,
     executors_per_core: float | None,
 ) -> None:
     """Run the jobs of an application on forked executors, one handler at a time in each.
 
-    TERM or Ctrl-C drains: nothing new begins, running handlers may end. A second one kills them.
+    TERM or Ctrl-C drains: nothing new begins, running handlers may end. A second one asks them to stop, a third one
+    kills them. HUP loads the application anew while work goes on. USR1 prints the stack of everything that runs.
     """
     if sys.platform != "linux":
         _refuse([Problem("platform_unsupported", sys.platform, "runwick-supervise runs on Linux only.")])
@@ -70,8 +73,11 @@ def main(
         check_only=check,
         until_empty=until_empty,
         progress_interval_s=progress_interval,
+        run_dir=run_dir_of(run_dir, make=not check),
     )
     problems = list(environment.problems)
+    if orders.run_dir.problem is not None:
+        problems.append(orders.run_dir.problem)
     if executors is not None and executors_per_core is not None:
         problems.append(
             Problem("invalid_pool", "--executors", "given together with --executors-per-core. Give one of them.")

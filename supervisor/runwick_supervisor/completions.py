@@ -41,13 +41,17 @@ class CompletionBells:
         self._executors[executor.completions_descriptor] = executor
         self._epoll.register(executor.completions_descriptor, select.EPOLLIN)
 
-    def remove(self, executor: Executor) -> None:
-        """Hear it no more; it may have been removed already."""
-        if self._executors.pop(executor.completions_descriptor, None) is not None:
-            self._epoll.unregister(executor.completions_descriptor)
+    def remove(self, executor: Executor) -> bool:
+        """Hear it no more; answers whether it was heard until now."""
+        if self._executors.pop(executor.completions_descriptor, None) is None:
+            return False
+        self._epoll.unregister(executor.completions_descriptor)
+        return True
 
     def look(self) -> None:
-        """Collect now from everybody who rang, and decide anew how to go on."""
+        """Collect now from everybody who rang, and decide anew how to go on; nothing when it is closed."""
+        if self._epoll.closed:
+            return
         if self._pause is not None:
             self._pause.cancel()
         self._ring()

@@ -12,6 +12,12 @@ class EventKind(enum.StrEnum):
 
     EXECUTOR_DIED = "executor_died"
     """Not because it was asked to end. `attempt` is the run that it took with it."""
+    EXECUTOR_STOPPED = "executor_stopped"
+    """It was killed on purpose; the text says why. `attempt` is the run that was stopped by it."""
+    EXECUTOR_RECYCLED = "executor_recycled"
+    """Another one has its place, `milliseconds` after it became free for that; the text says why."""
+    LIMIT_TOO_TIGHT = "limit_too_tight"
+    """Executors reach their soft memory limit with their first attempts: each serves for one or two."""
     EXECUTOR_REPLACED = "executor_replaced"
     """The replacement is ready, `milliseconds` after the death."""
     EXECUTOR_CONDEMNED = "executor_condemned"

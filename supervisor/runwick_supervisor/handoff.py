@@ -1,8 +1,11 @@
-"""The hand-off: how a run reaches an executor and its outcome comes back. Both ends.
+"""The hand-off: how a run reaches an executor and its outcome comes back. The parent's end; the executor's is
+`executor_end`.
 
     parent                          work doorbell, one count per record              executor
       put ▶ record in the work ring ─────────── announce ──────────▶ take (at the head, just before it begins)
-      take_back (at the tail) ◀── one count ───────┘                   │ begun: a mark in the control page
+      take_back (at the tail) ◀── one count ───────┘                   │ begun, phases, log lines: the control area
+      progress, log_lines ◀── control ─────────────────────────────────┤
+      cancel ─ cancel word, cancel doorbell ───────────────────────────┤
       collect ◀── record in the return ring ◀── completions doorbell ──┘ finish
 
 A work record is (sequence, kind, sizes) + run + payload; the payload is decoded where it lies. A return record is
@@ -12,36 +15,31 @@ is used again. The executor answers strictly in order, one record for each that 
 A handler can write into all of this memory and all of these counters. The executor's end therefore trusts what it
 reads and the parent's end does not: every number from the executor is checked, every outcome is copied out before it is
 decoded, and what cannot be right raises `HandOffViolation`, for which the executor is killed.
+
+The stack is a file of its own in memory, which the executor's fault handler writes without the interpreter's help: its
+size is sealed, so that nothing can be written past its end, and its write position is shared with the parent.
 """
 
 import enum
+import fcntl
 import os
-import select
 import struct
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import msgspec
 
-from runwick.contracts.outcomes import Outcome, OutcomeKind
+from runwick.contracts.outcomes import BLACK_BOX_MAX_BYTES, Outcome, OutcomeKind
+from runwick.execution.errors import storable
+from runwick_supervisor.control import ControlReader, Progress
 from runwick_supervisor.doorbell import Doorbell
-from runwick_supervisor.memory import (
-    BEGUN_SEQUENCE_WORD,
-    BEGUN_TIME_WORD,
-    RETURN_RING,
-    WORK_RING,
-    RingReader,
-    RingWriter,
-    SharedMemory,
-)
+from runwick_supervisor.memory import RETURN_RING, WORK_RING, RingReader, RingWriter, SharedMemory
 
-_WORK: Final = struct.Struct("QIIQ")
-"""sequence, kind, bytes of the run, bytes of the payload."""
-_RETURN: Final = struct.Struct("QQQ")
-"""sequence, microseconds from taking the work to here, bytes of the outcome."""
+WORK: Final = struct.Struct("QIIQ")
+"""A work record: sequence, kind, bytes of the run, bytes of the payload."""
+RETURN: Final = struct.Struct("QQQ")
+"""A return record: sequence, microseconds from taking the work to here, bytes of the outcome."""
 
-_ROOM_POLL_MS: Final = 100
 _ROOM_RECORDS: Final = 128
 _ROOM_BYTES: Final = 32 * 1024
 """An executor is told of what was read when it is so much: a small part of its ring, so that it never waits for it."""
@@ -70,9 +68,11 @@ class Descriptors(NamedTuple):
     work: int
     completions: int
     room: int
+    cancel: int
+    stack: int
 
     def close(self) -> None:
-        """Close all four; for a process that only passed them on."""
+        """Close them all; for a process that only passed them on."""
         for descriptor in self:
             os.close(descriptor)
 
@@ -86,8 +86,8 @@ class Remains(NamedTuple):
 
     taken: int
     """So many of the oldest unanswered records it had taken, each of which may have begun; the others have not."""
-    begun_at_ns: int | None
-    """When the oldest of them began, on CLOCK_BOOTTIME; None when it bears no mark."""
+    progress: Progress
+    """Of the oldest of them; empty when it bears no begun mark."""
 
 
 class ParentEnd:
@@ -99,6 +99,9 @@ class ParentEnd:
         self._work = Doorbell.create(semaphore=True)
         self._completions = Doorbell.create()
         self._room = Doorbell.create()
+        self._cancel = Doorbell.create()
+        self._stack = _stack_file()
+        self._control = ControlReader(self._memory)
         self._writer = RingWriter(self._memory.words, WORK_RING)
         self._reader = RingReader(self._memory.words, RETURN_RING)
         self._put = 0
@@ -117,7 +120,12 @@ class ParentEnd:
         """What travels to the executor. Only before `forget_memory_descriptor`."""
         assert self._memory_descriptor is not None
         return Descriptors(
-            self._memory_descriptor, self._work.descriptor, self._completions.descriptor, self._room.descriptor
+            self._memory_descriptor,
+            self._work.descriptor,
+            self._completions.descriptor,
+            self._room.descriptor,
+            self._cancel.descriptor,
+            self._stack,
         )
 
     def forget_memory_descriptor(self) -> None:
@@ -129,13 +137,13 @@ class ParentEnd:
     def put(self, kind: RecordKind, run: bytes = b"", payload: bytes = b"") -> bool:
         """Write one record, to be announced later; False when the ring has no room for it now."""
         run_bytes, payload_bytes = len(run), len(payload)
-        offset = self._writer.reserve(_WORK.size + run_bytes + payload_bytes)
+        offset = self._writer.reserve(WORK.size + run_bytes + payload_bytes)
         if offset is None:
             return False
         self._put += 1
         view = self._memory.view
-        _WORK.pack_into(view, offset, self._put, kind, run_bytes, payload_bytes)
-        run_at = offset + _WORK.size
+        WORK.pack_into(view, offset, self._put, kind, run_bytes, payload_bytes)
+        run_at = offset + WORK.size
         payload_at = run_at + run_bytes
         view[run_at:payload_at] = run
         view[payload_at : payload_at + payload_bytes] = payload
@@ -156,6 +164,7 @@ class ParentEnd:
         """Take the newest record back; False when the executor has taken all of them."""
         if not self._work.take():
             return False
+        self._control.forget_cancel(self._put)
         self._writer.release_newest()
         self._put -= 1
         return True
@@ -183,14 +192,14 @@ class ParentEnd:
         """Copy the next return record out, as far as it can be one."""
         expected = self._answered + 1
         offset = self._reader.next_offset()
-        if not self._reader.holds(offset, _RETURN.size):
+        if not self._reader.holds(offset, RETURN.size):
             raise HandOffViolation(f"outcome {expected} is said to lie at {offset}")
-        sequence, busy_us, size_bytes = _RETURN.unpack_from(self._memory.view, offset)
+        sequence, busy_us, size_bytes = RETURN.unpack_from(self._memory.view, offset)
         if sequence != expected:
             raise HandOffViolation(f"outcome {expected} was expected, {sequence} came")
-        if not self._reader.holds(offset, _RETURN.size + size_bytes):
+        if not self._reader.holds(offset, RETURN.size + size_bytes):
             raise HandOffViolation(f"outcome {expected} is said to have {size_bytes} bytes")
-        begin = offset + _RETURN.size
+        begin = offset + RETURN.size
         encoded = self._memory.map[begin : begin + size_bytes]
         self._writer.release_oldest()
         self._answered = expected
@@ -207,18 +216,66 @@ class ParentEnd:
         while left <= open_records and self._work.take():
             left += 1
         taken = open_records - left if left <= open_records else open_records
-        words = self._memory.words
-        marked = words[BEGUN_SEQUENCE_WORD] - self._answered
+        marked = self._control.begun_sequence - self._answered
         if not 1 <= marked <= open_records:
-            return Remains(taken, None)
-        return Remains(max(taken, marked), words[BEGUN_TIME_WORD] if marked == 1 else None)
+            return Remains(taken, Progress())
+        return Remains(max(taken, marked), self.progress())
+
+    def progress(self) -> Progress:
+        """What the executor says of the run that it is at, the oldest that is not answered."""
+        return self._control.progress(self._answered + 1)
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether `JobCancelled` was ever raised in one of its runs. That can come between any two steps of a handler
+        or of a library, so what the process holds may be half done: no more should run in it."""
+        return self._control.was_interrupted
+
+    def cancel(self, causes: int, *, insist: bool) -> None:
+        """Ask the run that it is at, the oldest that is not answered, to stop.
+
+        Args:
+            causes: `CancellationCause` values; they add up with those it was asked for before.
+            insist: whether it may be interrupted now even if it could find out by itself.
+        """
+        if self._put > self._answered:
+            self._control.cancel(self._answered + 1, causes, insist=insist)
+            _ring(self._cancel, 1)
+
+    def log_lines(self) -> str:
+        """The last lines that the run it is at has logged: storable, at most 16 KiB."""
+        return self._control.log_lines(self._answered + 1)
+
+    def clear_stack(self) -> None:
+        """Empty the file of the stack; for the moment before the executor is told to write it."""
+        os.pwrite(self._stack, bytes(BLACK_BOX_MAX_BYTES), 0)
+        os.lseek(self._stack, 0, os.SEEK_SET)
+
+    @property
+    def stack_bytes(self) -> int:
+        """How much was written of the stack since it was cleared; it grows while the executor writes."""
+        return os.lseek(self._stack, 0, os.SEEK_CUR)
+
+    def stack(self) -> str:
+        """The stack that the executor wrote last: storable, at most 16 KiB."""
+        written = os.pread(self._stack, BLACK_BOX_MAX_BYTES, 0).partition(b"\0")[0]
+        return storable(written.decode(errors="replace"), BLACK_BOX_MAX_BYTES)
 
     def close(self) -> None:
         """Throw memory and doorbells away."""
         self.forget_memory_descriptor()
         self._memory.close()
-        for doorbell in (self._work, self._completions, self._room):
+        for doorbell in (self._work, self._completions, self._room, self._cancel):
             doorbell.close()
+        os.close(self._stack)
+
+
+def _stack_file() -> int:
+    """A descriptor of an empty file in memory, of a size that nobody can change."""
+    descriptor = os.memfd_create("runwick-stack", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, BLACK_BOX_MAX_BYTES)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    return descriptor
 
 
 def _ring(doorbell: Doorbell, count: int) -> None:
@@ -237,91 +294,6 @@ def _decoded(encoded: bytes) -> Outcome:
     if outcome.kind is OutcomeKind.ABANDONED:
         raise HandOffViolation("only recovery may call an attempt abandoned")
     return outcome
-
-
-class Record(NamedTuple):
-    """One piece of work as the executor sees it. The views are valid until it is finished."""
-
-    kind: int
-    run: memoryview
-    payload: memoryview
-
-
-class ExecutorEnd:
-    """The executor's end. It maps what the parent made."""
-
-    def __init__(self, descriptors: Descriptors) -> None:
-        self._memory = SharedMemory(descriptors.memory)
-        os.close(descriptors.memory)
-        self._work = Doorbell(descriptors.work)
-        self._completions = Doorbell(descriptors.completions)
-        self._room = Doorbell(descriptors.room)
-        self._reader = RingReader(self._memory.words, WORK_RING)
-        self._writer = RingWriter(self._memory.words, RETURN_RING)
-        self._work_poll = _poller(descriptors.work)
-        self._room_poll = _poller(descriptors.room)
-        self._sequence = 0
-        self._taken_ns = 0
-
-    def wait(self, milliseconds: int | None) -> bool:
-        """Wait until there is something to take, without taking it; False when the time is over."""
-        return bool(self._work_poll.poll(milliseconds))
-
-    def take(self, idle_after_ms: int, idle: Callable[[], None]) -> Record:
-        """Take the next record, waiting for it; `idle` is called once when that took `idle_after_ms`."""
-        while not self._work.take():
-            _must_be_whole(self._work)
-            if not self.wait(idle_after_ms):
-                idle()
-                self.wait(None)
-        self._taken_ns = time.monotonic_ns()
-        offset = self._reader.next_offset()
-        self._sequence, kind, run_bytes, payload_bytes = _WORK.unpack_from(self._memory.view, offset)
-        run_at = offset + _WORK.size
-        payload_at = run_at + run_bytes
-        view = self._memory.view
-        return Record(kind, view[run_at:payload_at], view[payload_at : payload_at + payload_bytes])
-
-    def begun(self) -> None:
-        """Mark the record last taken as begun, now. The time goes first: it counts only with its sequence."""
-        words = self._memory.words
-        words[BEGUN_TIME_WORD] = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        words[BEGUN_SEQUENCE_WORD] = self._sequence
-
-    def finish(self, outcome: bytes) -> None:
-        """Answer the record last taken. Waits for the parent to read when the return ring is full.
-
-        Raises:
-            HandOffViolation: the handler closed what would tell the parent. The answer would go somewhere else.
-        """
-        _must_be_whole(self._completions)
-        size_bytes = _RETURN.size + len(outcome)
-        if self._writer.far:
-            self._reuse_room()
-        while (offset := self._writer.reserve(size_bytes)) is None:
-            self._room_poll.poll(_ROOM_POLL_MS)
-            self._reuse_room()
-        busy_us = (time.monotonic_ns() - self._taken_ns) // 1000
-        view = self._memory.view
-        _RETURN.pack_into(view, offset, self._sequence, busy_us, len(outcome))
-        outcome_at = offset + _RETURN.size
-        view[outcome_at : outcome_at + len(outcome)] = outcome
-        self._completions.ring()
-
-    def _reuse_room(self) -> None:
-        for _ in range(self._room.take()):
-            self._writer.release_oldest()
-
-
-def _must_be_whole(doorbell: Doorbell) -> None:
-    if not doorbell.is_whole:
-        raise HandOffViolation("a handler closed descriptors that are not its own, this executor's among them")
-
-
-def _poller(descriptor: int) -> select.poll:
-    poller = select.poll()
-    poller.register(descriptor, select.POLLIN)
-    return poller
 
 
 def encode_outcome(outcome: Outcome) -> bytes:

@@ -1,8 +1,8 @@
 """The conversation between the parent and a zygote: typed messages and descriptors over one SOCK_SEQPACKET socket.
 
-    parent ─ Boot ───────────────▶ zygote          imports the application
+    parent ─ Boot + the fence ───▶ zygote          imports the application; with it comes the lock of the run file
            ◀────── Manifest | Refused ─            what is declared, or everything that is wrong with it
-           ─ Fork + four descriptors ──▶           a double fork
+           ─ Fork + its descriptors ───▶           a double fork
            ◀────── Born + pidfd | NotBorn ─        announced before the executor becomes the parent's child
            ─ Guard + pidfd ──────▶                 an executor of an earlier zygote, to be killed with the parent
            ─ Gone ───────────────▶                 an executor that is dead, and whose group is killed
@@ -15,11 +15,11 @@ with the first. Both ends decode strictly: a zygote runs the application's impor
 import os
 import socket
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
-from runwick.config.options import StoreOptions, WorkerOptions
+from runwick.config.options import ExecutorOptions, StoreOptions, WorkerOptions
 from runwick.contracts.attempts import Kind, Lane
 from runwick.contracts.errors import Problem
 from runwick.declarations.pools import Pool
@@ -32,8 +32,14 @@ _MORE: Final = b"+"
 _LAST: Final = b"."
 
 
+Grade = Literal["full", "watched"]
+"""How an executor that outlives its leases is stopped: ``full``, the kernel kills it at its deadline, whatever runs in
+it; ``watched``, the zygote kills it as soon as it sees that the deadline has passed."""
+
+
 class Boot(msgspec.Struct, frozen=True, tag=True):
-    """Import the application at `target` (``module`` or ``module:attribute``), looking in `app_dir` first."""
+    """Import the application at `target` (``module`` or ``module:attribute``), looking in `app_dir` first. The fence's
+    memory travels with this, and behind it the descriptor of the run file, where there is one."""
 
     target: str
     app_dir: str
@@ -42,15 +48,20 @@ class Boot(msgspec.Struct, frozen=True, tag=True):
 class Manifest(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """What an application declares, as far as a worker needs it."""
 
+    release: str
+    """Of Runwick; the parent's own, or they do not understand each other."""
     application: str
     store: str | None
     """The store's URL, with whatever credentials it holds: never to be shown or logged."""
     worker: WorkerOptions
     stores: StoreOptions
+    executors: ExecutorOptions
+    grade: Grade
+    """How strongly executors made of it are fenced; why not more strongly is among the warnings."""
     pools: tuple[Pool, ...]
     queues: tuple[str, ...]
     kinds: tuple[Kind, ...]
-    """Those that have a handler."""
+    """Those that can be decoded here for a handler."""
     lanes: tuple[Lane, ...]
     """Where jobs of these kinds go unless a dispatch says otherwise."""
     warnings: tuple[str, ...] = ()
@@ -74,6 +85,7 @@ class Fork(msgspec.Struct, frozen=True, tag=True):
 
     executor: int
     record_usage: bool
+    options: ExecutorOptions
 
 
 class Born(msgspec.Struct, frozen=True, tag=True):
@@ -91,9 +103,10 @@ class NotBorn(msgspec.Struct, frozen=True, tag=True):
 
 
 class Guard(msgspec.Struct, frozen=True, tag=True):
-    """Kill this process too when the parent dies; its pidfd travels with this."""
+    """Kill this process too when the parent dies or its own deadline passes; its pidfd travels with this."""
 
     pid: int
+    executor: int
 
 
 class Gone(msgspec.Struct, frozen=True, tag=True):

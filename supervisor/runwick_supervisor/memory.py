@@ -1,8 +1,10 @@
-"""The memory that one executor shares with the parent: a control page, and a ring of records in each direction.
+"""The memory that one executor shares with the parent: the facts of the running attempt, and two rings of records.
 
     ┌ control ┬ work ring, parent ▶ executor ─────────────┬ return ring, executor ▶ parent ───────────┐
-    │ begun   │ slots ┊ ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓╎free             │ slots ┊ ▓▓▓▓▓▓╎free                       │
+    │ facts   │ slots ┊ ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓╎free             │ slots ┊ ▓▓▓▓▓▓╎free                       │
     └─────────┴───────────────────────────────────────────┴───────────────────────────────────────────┘
+
+What the control area means is said in `control`.
 
 Each ring has one writer and one reader, and neither can see how far the other is: how many records there are is said by
 the doorbells alone. The n-th record lies where the n-th slot says, counted round and round, and the writer alone
@@ -26,14 +28,14 @@ RECORDS_MAX: Final = 1024
 """Records of one ring that are not answered yet."""
 
 _WORD_BYTES: Final = 8
-_CONTROL_BYTES: Final = 4096
+LOG_START: Final = 4096
+LOG_BYTES: Final = 16 * 1024
+"""Where in the control area, and how many bytes, the last log lines of the running attempt are."""
+CONTROL_BYTES: Final = LOG_START + LOG_BYTES
 _RING_BYTES: Final = 4 * 1024 * 1024
 """Room for a record of the largest payload or result beside others. Pages are taken only when they are touched."""
 _NEAR_BYTES: Final = 128 * 1024
 """A writer that has left this part of its ring goes back once the part is free: small records stay in the cache."""
-
-BEGUN_SEQUENCE_WORD: Final = 0
-BEGUN_TIME_WORD: Final = 1
 
 
 class Ring(NamedTuple):
@@ -51,7 +53,7 @@ def _ring(begin: int) -> Ring:
     return Ring(begin // _WORD_BYTES, start, start + _RING_BYTES)
 
 
-WORK_RING: Final = _ring(_CONTROL_BYTES)
+WORK_RING: Final = _ring(CONTROL_BYTES)
 RETURN_RING: Final = _ring(WORK_RING.end)
 MEMORY_BYTES: Final = RETURN_RING.end
 

@@ -4,6 +4,8 @@
                    ▲                                                 (what may run ahead and is short, 50 ms deep)
                    └── stranded: taken back from behind a run that takes too long, or from a dead executor
 
+Who was made of another loading of the application may not know every kind: it gets only what it knows.
+
 Order is kept: what cannot be placed holds back what stands behind it, and nothing more is asked for ahead meanwhile.
 Nothing here waits or knows the time; the backend says when.
 """
@@ -14,8 +16,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from runwick.contracts.attempts import Attempt
-from runwick_supervisor.executor import Executor, Held
+from runwick_supervisor.executor import Executor
 from runwick_supervisor.expectations import AHEAD_MS, Expectations
+from runwick_supervisor.held import Held
 
 REFILL_MS: Final = 20.0
 """Executors that have more to do than this need not be refilled yet."""
@@ -63,16 +66,20 @@ class Placement:
             if not executor.takes_work:
                 continue
             free += not held
-            if not executor.stuck:
+            if executor.takes_ahead:
                 capacity += max(0, deepest)
                 left += max(0, self._expectations.runs_in(AHEAD_MS - executor.expected_ms) - (not held))
         ahead = 0 if self._waiting else max(0, min(left, self._ahead_max - queued))
         least_ms = min((executor.expected_ms for executor in self._executors.values()), default=0.0)
         return Slack(max(0, free - len(self._waiting)), ahead, min(capacity, self._ahead_max), least_ms)
 
-    def take_in(self, attempts: Iterable[Attempt], now_s: float) -> None:
-        """These were handed over; they wait behind all others."""
-        self._waiting.extend(Held(attempt, now_s) for attempt in attempts)
+    def take_in(self, attempts: Iterable[Attempt], now_s: float, fenced_s: float) -> None:
+        """These were handed over; they wait behind all others, and nobody may live past `fenced_s` who runs them."""
+        self._waiting.extend(Held(attempt, now_s, fenced_s) for attempt in attempts)
+
+    def waiting(self) -> Iterable[Held]:
+        """All of them, in order."""
+        return self._waiting
 
     def strand(self, held: Iterable[Held], now_s: float) -> None:
         """These lost their executor before they began; they were handed over before all that waits."""
@@ -101,8 +108,9 @@ class Placement:
         for executor in free:
             if not self._waiting:
                 break
-            self._waiting[0].expect(self._expectations)
-            if executor.put(self._waiting[0], now_s):
+            held = self._waiting[0]
+            held.expect(self._expectations)
+            if held.attempt.kind in executor.kinds and executor.put(held, now_s):
                 self._waiting.popleft()
                 given[executor.number] = executor
         if self._waiting:
@@ -115,7 +123,7 @@ class Placement:
         least = [
             (executor.expected_ms, executor.number, executor)
             for executor in self._executors.values()
-            if executor.takes_work and executor.held and not executor.stuck
+            if executor.takes_ahead and executor.held
         ]
         heapq.heapify(least)
         while self._waiting and least:
@@ -123,7 +131,7 @@ class Placement:
             held.expect(self._expectations)
             if not held.may_wait_behind(expected_ms):
                 return
-            if not executor.put(held, now_s):
+            if held.attempt.kind not in executor.kinds or not executor.put(held, now_s):
                 heapq.heappop(least)
                 continue
             self._waiting.popleft()

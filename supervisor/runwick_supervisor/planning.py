@@ -1,17 +1,21 @@
 """What a supervisor is to run, or everything that is wrong with it: command line, environment, application and store.
 
     orders ─▶ zygote ─▶ manifest ─▶ pools and their executors ─▶ store ─┬─ a plan
-                                                                        └─ every problem, all at once
+                 ▲                       └ anew: what may not change ───┤
+                 └── HUP                                                └─ every problem, all at once
 
 Nothing is written and no executor is made.
 """
 
+import dataclasses
+import datetime
 from collections.abc import Sequence
 
 import msgspec
 
 from runwick.app.stores import open_store
 from runwick.config.check import check_pools
+from runwick.config.durations import duration_text
 from runwick.config.options import StoreOptions
 from runwick.config.serving import served_pools
 from runwick.contracts.ambient import Clock
@@ -19,6 +23,7 @@ from runwick.contracts.errors import ConfigurationError, Problem, StoreError
 from runwick.contracts.stores import Store
 from runwick.declarations.pools import Pool
 from runwick.runtime.ambient import SystemIds
+from runwick.runtime.rundir import RunDir
 from runwick_supervisor.link import Manifest
 from runwick_supervisor.zygote_handle import ApplicationRefused, Zygote
 
@@ -37,6 +42,8 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     check_only: bool
     until_empty: bool
     progress_interval_s: float
+    run_dir: RunDir
+    """Where the run file lies, or why there is none."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -77,8 +84,6 @@ async def make_plan(orders: Orders, problems: Sequence[Problem], zygote: Zygote,
         raise ConfigurationError([*found, *refused.problems]) from None
     found += manifest.problems
     pools = _pools(orders, manifest, found)
-    if not manifest.kinds:
-        found.append(Problem("missing_handler", orders.target, "registers no handler, so there is nothing to run."))
     store = None
     if manifest.store is not None:
         # Options out of bounds must not hide what is wrong with the store itself.
@@ -91,8 +96,47 @@ async def make_plan(orders: Orders, problems: Sequence[Problem], zygote: Zygote,
     return Plan(manifest, store, tuple(pools))
 
 
+async def make_next_plan(orders: Orders, plan: Plan, zygote: Zygote) -> Plan:
+    """The plan of an application that is loaded anew while a worker runs it.
+
+    Raises:
+        ConfigurationError: with everything that is wrong, or that cannot change while the worker runs.
+    """
+    manifest = await zygote.boot(orders.target, orders.app_dir)
+    found = [*manifest.problems, *_changed(plan.manifest, manifest)]
+    pools = _pools(orders, manifest, found)
+    if found:
+        raise ConfigurationError(list(dict.fromkeys(found)))
+    return Plan(manifest, plan.store, tuple(pools))
+
+
+def _changed(old: Manifest, new: Manifest) -> list[Problem]:
+    """What differs that only a restart changes, each by its name."""
+    changed = []
+    if new.application != old.application:
+        changed.append(("application", f"{old.application} → {new.application}"))
+    if new.store != old.store:
+        changed.append(("store", "it is another one"))  # what a URL says is nobody's to read
+    for before, after in (
+        (old.worker, new.worker),
+        (old.stores.sqlite, new.stores.sqlite),
+        (old.stores.postgres, new.stores.postgres),
+    ):
+        for field in dataclasses.fields(before):
+            values = [getattr(options, field.name) for options in (before, after)]
+            if values[0] != values[1]:
+                changed.append((field.name, " → ".join(map(_shown, values))))
+    return [Problem("reload_refused", name, f"{what}. Restart the worker for this change.") for name, what in changed]
+
+
+def _shown(value: object) -> str:
+    return duration_text(value) if isinstance(value, datetime.timedelta) else str(value)
+
+
 def _pools(orders: Orders, manifest: Manifest, problems: list[Problem]) -> list[Pool]:
     """The pools that are served, each with its number of executors."""
+    if not manifest.kinds:
+        problems.append(Problem("missing_handler", orders.target, "registers no handler, so there is nothing to run."))
     pools, wrong = served_pools(manifest.pools, manifest.queues, orders.queues)
     problems += wrong
     if not pools:

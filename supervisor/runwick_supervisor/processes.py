@@ -5,16 +5,21 @@ now. Nothing here knows what the processes are for.
 """
 
 import asyncio
+import collections
 import ctypes
 import os
 import signal
+import time
 from collections.abc import Iterator
-from typing import Final, NamedTuple, NoReturn
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, NoReturn
 
 from setproctitle import setproctitle
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
+
+_SETTLE_S: Final = 0.0005
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
@@ -68,7 +73,7 @@ class Ending(NamedTuple):
     status: int | None = None
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> Literal["signal", "exit", "unknown"]:
         """``signal``, ``exit`` or ``unknown``."""
         if self.signal is not None:
             return "signal"
@@ -87,21 +92,15 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def reap(pidfd: int) -> Ending | None:
-    """Take the status of a child; None while it lives. A status that somebody else took is an unknown ending."""
-    try:
-        result = os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG)
-    except ChildProcessError:
-        return Ending()
-    if result is None:
-        return None
-    return Ending(status=result.si_status) if result.si_code == os.CLD_EXITED else Ending(signal=result.si_status)
-
-
 def kill(pidfd: int) -> None:
     """SIGKILL; a process that is gone already is fine."""
+    send(pidfd, signal.SIGKILL)
+
+
+def send(pidfd: int, number: int) -> None:
+    """Send a signal; a process that is gone already is fine."""
     try:
-        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        signal.pidfd_send_signal(pidfd, number)
     except ProcessLookupError:
         return
 
@@ -150,3 +149,48 @@ def process_table() -> Iterator[Process]:
         # The name stands in brackets and may hold anything, brackets too: state, parent, group, session follow it.
         state, parent, _, session = text[text.rindex(b")") + 2 :].split(maxsplit=4)[:4]
         yield Process(int(name), state == b"Z", int(parent), int(session))
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process stands still (SIGSTOP, a debugger); one that is gone does not."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+    return text[text.rindex(b")") + 2 : text.rindex(b")") + 3] in (b"T", b"t")
+
+
+def descendants(pid: int) -> list[int]:
+    """Everything that came from this process and lives, as far as the process table still shows whose it is.
+
+    For a process that adopts orphans that is everything, as long as it is not dead itself.
+    """
+    children = collections.defaultdict(list)
+    for process in process_table():
+        if not process.is_zombie:
+            children[process.parent].append(process.pid)
+    found: list[int] = []
+    unseen = [pid]
+    while unseen:
+        below = children.pop(unseen.pop(), [])
+        found += below
+        unseen += below
+    return found
+
+
+def kill_tree(pid: int, pidfd: int, *, within_s: float) -> None:
+    """SIGKILL a process that adopts orphans, and everything that came from it. Blocks.
+
+    It is stopped first, so that it starts nothing while its descendants are killed; they stay its own until it is dead
+    itself, so none is missed. It is killed when none is left, at the latest after `within_s`.
+    """
+    send(pidfd, signal.SIGSTOP)
+    until_s = time.monotonic() + within_s
+    while (below := descendants(pid)) and time.monotonic() < until_s:
+        for one in below:
+            try:
+                os.kill(one, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                continue
+        time.sleep(_SETTLE_S)
+    kill(pidfd)

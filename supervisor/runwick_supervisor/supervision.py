@@ -1,35 +1,45 @@
 """The life of the parent: boot the zygote, check everything, run one worker on its executors, stop in order.
 
-Signal handlers only tell the worker to stop; everything else happens on the one event loop.
+    signals are heard ─▶ run file locked ─▶ zygote boots ─▶ plan ─┬─ refused, or only checked ─▶ end
+                                                                  └─ worker ─▶ drained ─▶ zygotes end ─▶ end
+                                                                       ▲ HUP: the application is loaded anew
+
+Signal handlers only tell the worker; everything else happens on the one event loop.
 """
 
 import asyncio
-import functools
 import gc
 import logging
-import signal
 import time
 from collections.abc import Sequence
+from typing import Final
 
 from setproctitle import setproctitle
 
 from runwick.cli.progress import Progress
 from runwick.cli.reporter import Opening, Reporter, report_worker_events
 from runwick.cli.worker_options import FAILED, STOPPED
-from runwick.contracts.ambient import Clock
 from runwick.contracts.errors import Problem
 from runwick.contracts.identity import id_text
-from runwick.policy.lanes import lanes_of
 from runwick.runtime.ambient import SystemClock, SystemDice, SystemIds
+from runwick.runtime.runfile import RunFile, follow, open_run_file
 from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
 from runwick.telemetry.logs import log_events
 from runwick.worker.engine import Worker, nothing_left
-from runwick.worker.pools import ServedPool
-from runwick_supervisor.backend import ATTEMPTS_MAX, PAYLOADS_MAX_BYTES, ExecutorBackend
 from runwick_supervisor.events import EventKind, ExecutorEvent
+from runwick_supervisor.family import Family
+from runwick_supervisor.hearing import Hearing
+from runwick_supervisor.link import Grade
 from runwick_supervisor.planning import Orders, Plan, make_plan
+from runwick_supervisor.reload import Reload
+from runwick_supervisor.staff import Staff
 from runwick_supervisor.zygote_handle import Zygote
+
+_GRADES: Final[dict[Grade, str]] = {
+    "full": "full (deadline timer compiled in)",
+    "watched": "watched (by the zygote; no deadline timer)",
+}
 
 
 async def supervise(orders: Orders, problems: Sequence[Problem], reporter: Reporter) -> int:
@@ -39,97 +49,134 @@ async def supervise(orders: Orders, problems: Sequence[Problem], reporter: Repor
         ConfigurationError: with everything that is wrong; nothing was started and nothing is left.
         StoreError: the store does not let the worker in, as while its application is drained; nothing is left.
     """
-    started_s = time.monotonic()
-    clock = SystemClock()
-    zygote = Zygote(on_event=lambda event: _tell(event, reporter, "", {}))
+    hearing = Hearing()
+    supervision = Supervision(orders, reporter, hearing)
     try:
-        plan = await make_plan(orders, problems, zygote, clock)
+        return await supervision.run(problems)
+    except asyncio.CancelledError:
+        if hearing.was_left:
+            return STOPPED
+        raise
+    finally:
+        await supervision.end()
+
+
+class Supervision:
+    """One worker and what it takes to run it; to be made on the event loop."""
+
+    def __init__(self, orders: Orders, reporter: Reporter, hearing: Hearing) -> None:
+        self._started_s = time.monotonic()
+        self._orders = orders
+        self._reporter = reporter
+        self._hearing = hearing
+        self._clock = SystemClock()
+        self._worker_id = SystemIds().ordered()
+        self._run_file: RunFile | None = None
+        self._notes: list[str] = []
+        if not orders.check_only:
+            # Before the first zygote is executed: every process of the worker holds its lock.
+            self._run_file, note = open_run_file(orders.run_dir, self._worker_id)
+            self._notes += [] if note is None else [note]
+        self._family = Family(None if self._run_file is None else self._run_file.descriptor)
+        self._staff = Staff(self._clock, self._tell)
+
+    async def run(self, problems: Sequence[Problem]) -> int:
+        """See `supervise`."""
+        zygote = self._zygote()
+        plan = await make_plan(self._orders, problems, zygote, self._clock)
         setproctitle(f"runwick-supervise {plan.manifest.application}")
-        about = _opening(orders, plan)
-        reporter.opened(about)
+        about = self._opening(plan)
+        self._reporter.opened(about)
         try:
-            if orders.check_only:
-                reporter.happened("checked", "nothing is wrong, and nothing was started", {})
+            if self._orders.check_only:
+                self._reporter.happened("checked", "nothing is wrong, and nothing was started", {})
                 return STOPPED
-            return await _work(orders, plan, zygote, clock, reporter, about, started_s)
+            return await self._work(plan, zygote, about)
         finally:
             plan.store.close()
-    finally:
-        await zygote.stop()
 
+    async def end(self) -> None:
+        """Whatever happened, nothing is left but what the next start must know."""
+        self._hearing.end()
+        await self._family.stop()
+        if self._run_file is not None:
+            self._run_file.close()
 
-def _opening(orders: Orders, plan: Plan) -> Opening:
-    return Opening(
-        program="runwick-supervise",
-        application=plan.manifest.application,
-        store=plan.store.description,
-        size={"cores": orders.cores, "executors": plan.executors},
-        pools={pool.name: pool.concurrency for pool in plan.pools},
-        accounting="cpu, memory, faults and switches" if plan.manifest.worker.record_resource_usage else None,
-        notes=[*plan.manifest.warnings, *plan.store.notes],
-        force="kills",
-    )
+    def _zygote(self) -> Zygote:
+        return Zygote(self._tell, self._family)
 
-
-async def _work(
-    orders: Orders, plan: Plan, zygote: Zygote, clock: Clock, reporter: Reporter, about: Opening, started_s: float
-) -> int:
-    manifest = plan.manifest
-    bus = Bus()
-    if logging.getLogger("runwick").hasHandlers():  # otherwise the reporter's lines would come twice
-        log_events(bus)
-    report_worker_events(bus, reporter)
-    worker = Worker(
-        plan.store,
-        _staffed(plan, zygote, clock, reporter),
-        application=manifest.application,
-        kinds=frozenset(manifest.kinds),
-        options=manifest.worker,
-        clock=clock,
-        dice=SystemDice(),
-        ids=SystemIds(),
-        bus=bus,
-    )
-    _calm_collector()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, worker.stop_more_urgently)
-    progress = Progress(reporter, worker, worker.outlook, cores=orders.cores, interval_s=orders.progress_interval_s)
-    bus.listen(events.WorkerReady, lambda _: progress.begin(about, time.monotonic() - started_s))
-    try:
-        left = await worker.run(until=nothing_left if orders.until_empty else None)
-    finally:
-        progress.end()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
-    progress.summary(left)
-    if worker.failure is not None:
-        reporter.happened("failed", worker.failure, {})
-        return FAILED
-    return FAILED if orders.until_empty and worker.tally.failed else STOPPED
-
-
-def _staffed(plan: Plan, zygote: Zygote, clock: Clock, reporter: Reporter) -> list[ServedPool]:
-    """Each pool with executors of its own, numbered on; what may wait behind runs is shared out among them."""
-    served = []
-    first_executor = 1
-    for pool in plan.pools:
-        size = pool.concurrency
-        of_pool = f' of pool "{pool.name}"' if len(plan.pools) > 1 else ""
-        backend = ExecutorBackend(
-            zygote,
-            pool.name,
-            size,
-            clock,
-            plan.manifest.worker.record_resource_usage,
-            first_executor=first_executor,
-            attempts_max=max(1, ATTEMPTS_MAX * size // plan.executors),
-            payloads_max_bytes=PAYLOADS_MAX_BYTES * size // plan.executors,
-            on_event=functools.partial(_tell, reporter=reporter, of_pool=of_pool, facts={"pool": pool.name}),
+    def _opening(self, plan: Plan) -> Opening:
+        manifest = plan.manifest
+        counted = manifest.grade == "full" and manifest.executors.record_allocations
+        accounting = "cpu, memory, allocations, faults and switches" if counted else "cpu, memory, faults and switches"
+        return Opening(
+            program="runwick-supervise",
+            application=manifest.application,
+            store=plan.store.description,
+            size={"cores": self._orders.cores, "executors": plan.executors},
+            pools={pool.name: pool.concurrency for pool in plan.pools},
+            accounting=accounting if manifest.worker.record_resource_usage else None,
+            notes=[*manifest.warnings, *plan.store.notes, *self._notes],
+            force="asks runs to stop, a third time kills them",
+            grade=_GRADES[manifest.grade],
         )
-        served.append(ServedPool(pool.name, backend, tuple(lanes_of(pool.queues or ())), size))
-        first_executor += size
-    return served
+
+    async def _work(self, plan: Plan, zygote: Zygote, about: Opening) -> int:
+        bus = Bus()
+        if logging.getLogger("runwick").hasHandlers():  # otherwise the reporter's lines would come twice
+            log_events(bus)
+        report_worker_events(bus, self._reporter)
+        worker = self._worker(plan, zygote, bus)
+        if self._run_file is not None:
+            follow(self._run_file, bus, plan.manifest.application, lambda: plan.store.store_id, worker.inherit)
+        reload = Reload(self._orders, plan, zygote, self._staff, worker, self._reporter, self._zygote)
+        _calm_collector()
+        self._hearing.begin(worker)
+        interval_s = self._orders.progress_interval_s
+        progress = Progress(self._reporter, worker, worker.outlook, cores=self._orders.cores, interval_s=interval_s)
+        bus.listen(events.WorkerReady, lambda _: progress.begin(about, time.monotonic() - self._started_s))
+        bus.listen(events.WorkerReady, lambda _: self._hearing.ready(worker.show_stacks, reload.ask))
+        try:
+            left = await worker.run(until=nothing_left if self._orders.until_empty else None)
+        finally:
+            progress.end()
+            await reload.end()
+        progress.summary(left)
+        if worker.failure is not None:
+            self._reporter.happened("failed", worker.failure, {})
+            return FAILED
+        return FAILED if self._orders.until_empty and worker.tally.failed else STOPPED
+
+    def _worker(self, plan: Plan, zygote: Zygote, bus: Bus) -> Worker:
+        engagement = self._staff.propose(plan, zygote)
+        self._staff.accept(engagement, set())
+        return Worker(
+            plan.store,
+            engagement.served,
+            application=plan.manifest.application,
+            kinds=frozenset(plan.manifest.kinds),
+            options=plan.manifest.worker,
+            clock=self._clock,
+            dice=SystemDice(),
+            ids=SystemIds(),
+            bus=bus,
+            worker_id=self._worker_id,
+            grade=plan.manifest.grade,
+        )
+
+    def _tell(self, event: ExecutorEvent, pool: str = "") -> None:
+        of_pool = f' of pool "{pool}"' if self._staff.pools > 1 else ""
+        text = event.text if event.executor is None else f"executor {event.executor}{of_pool} {event.text}"
+        facts: dict[str, object] = {"pool": pool} if pool else {}
+        facts |= {"executor": event.executor, "pid": event.pid, "milliseconds": event.milliseconds}
+        if event.attempt is not None and event.kind in (EventKind.EXECUTOR_DIED, EventKind.EXECUTOR_STOPPED):
+            attempt = event.attempt
+            job = id_text(attempt.job_id)
+            text += (
+                f" running {attempt.kind.name} {job} (execution {attempt.execution} of {attempt.policy.max_executions})"
+            )
+            facts["job_id"] = job
+        self._reporter.happened(event.kind.value, text, facts)
 
 
 def _calm_collector() -> None:
@@ -137,14 +184,3 @@ def _calm_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-
-
-def _tell(event: ExecutorEvent, reporter: Reporter, of_pool: str, facts: dict[str, object]) -> None:
-    text = event.text if event.executor is None else f"executor {event.executor}{of_pool} {event.text}"
-    facts = {**facts, "executor": event.executor, "pid": event.pid, "milliseconds": event.milliseconds}
-    if event.attempt is not None and event.kind is EventKind.EXECUTOR_DIED:
-        attempt = event.attempt
-        job = id_text(attempt.job_id)
-        text += f" running {attempt.kind.name} {job} (execution {attempt.execution} of {attempt.policy.max_executions})"
-        facts["job_id"] = job
-    reporter.happened(event.kind.value, text, facts)

@@ -31,11 +31,16 @@ def kill_group(leader: int) -> None:
 
 def find_orphans(spared: Container[int]) -> list[int]:
     """Adopted children that are not `spared`. Reads the whole process table: some microseconds for each process."""
-    own, session = os.getpid(), os.getsid(0)
+    return orphans_of(os.getpid(), spared)
+
+
+def orphans_of(parent: int, spared: Container[int]) -> list[int]:
+    """`find_orphans` for another process, which adopts them."""
+    session = os.getsid(parent)
     return [
         process.pid
         for process in process_table()
-        if process.parent == own and process.session != session and process.pid not in spared
+        if process.parent == parent and process.session != session and process.pid not in spared
     ]
 
 
@@ -58,13 +63,23 @@ async def sweep(spared: Container[int], turn: asyncio.Lock) -> None:
     until they are named in `spared`: so a child that was found before it was named is not misunderstood.
     """
     pause_s = _PAUSE_FIRST_S
-    while orphans := await asyncio.to_thread(find_orphans, spared):
+    while orphans := await _orphans(spared):
         async with turn:
             killed = [pid for pid in orphans if pid not in spared and kill_child(pid)]
         if not killed:
             return
         await asyncio.sleep(pause_s)
         pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+
+
+async def _orphans(spared: Container[int]) -> list[int]:
+    """`find_orphans`, on a thread. Where descriptors, threads or memory have run out it is tried again: whoever waits
+    for the end of all that was left must not be told of it before, nor never."""
+    while True:
+        try:
+            return await asyncio.to_thread(find_orphans, spared)
+        except (OSError, RuntimeError, MemoryError):
+            await asyncio.sleep(_PAUSE_MAX_S)
 
 
 def kill_sessions(leaders: Collection[int], *, within_s: float) -> None:

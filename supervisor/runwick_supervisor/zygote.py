@@ -2,38 +2,46 @@
 
     python -m runwick_supervisor.zygote SOCKET PARENT
 
-    told what to import ─▶ imports, collects, freezes ─▶ manifest ─▶ fork · fork · … ─▶ the parent is gone
-                             └─ refused: every problem ─▶ end                            └─ kill the executors' sessions
+    told what to import ─▶ imports, collects, freezes ─▶ manifest ─▶ fork · watch · fork · … ─▶ the parent is gone
+                             └─ refused: every problem ─▶ end                                   └─ kill all that is left
 
     zygote ─ forks ─▶ middle ─ forks ─▶ executor     the middle says the executor's pid; the zygote opens its pidfd
                         └─ ends, once `Born` is sent ─▶ the executor is the parent's child
 
 It stays single-threaded, since a fork copies one thread and every lock that the others held. It never runs a job, never
-opens a store, and outlives a killed parent only for the moment it takes to kill what the executors started.
+opens a store, and outlives a killed parent only for the moment it takes to kill what the executors started. While the
+parent stands still, it kills what outlives its lease.
 """
 
+import contextlib
 import gc
+import math
 import os
+import select
+import signal
 import socket
 import sys
 import threading
 import traceback
 import warnings
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from runwick.app.locate import locate
 from runwick.app.runwick import Runwick
 from runwick.contracts.errors import ConfigurationError, Problem
 from runwick.declarations.catalog import Catalog
-from runwick_supervisor import processes
+from runwick.version import __version__
+from runwick_supervisor import native, processes
 from runwick_supervisor.child import Origin, flush_streams, live
+from runwick_supervisor.fence import FenceReader
 from runwick_supervisor.handoff import Descriptors
 from runwick_supervisor.link import (
     Boot,
     Born,
     Fork,
     Gone,
+    Grade,
     Guard,
     Link,
     LinkBroken,
@@ -43,11 +51,13 @@ from runwick_supervisor.link import (
     Refused,
     storable,
 )
-from runwick_supervisor.sweep import kill_sessions
+from runwick_supervisor.sweep import kill_sessions, orphans_of
 
 _TRACEBACK_LINES: Final = 12
 _PROBLEM_MAX_CHARACTERS: Final = 8000
 _KILL_WITHIN_S: Final = 2.0
+_WATCH_MS: Final = 100
+"""How often the fence is looked at, at least; no moment is set so near."""
 _PID_BYTES: Final = 8
 
 
@@ -59,7 +69,8 @@ def main() -> None:
     processes.catch_stop_signals()
     # An import is not interrupted by the end of the conversation, so until it is over the kernel must do it.
     processes.die_with_parent(parent)
-    message, _ = link.receive()
+    # Whatever comes behind the fence is the run file: kept open, by this process and by all that it forks.
+    message, (fence, *_) = link.receive()
     assert isinstance(message, Boot), message
     processes.set_title(f"runwick zygote {message.target}")
     answer, catalog = introduce(message)
@@ -73,7 +84,7 @@ def main() -> None:
     gc.freeze()
     processes.outlive_parent()
     link.send(answer)
-    Nursery(link, catalog, parent).serve()
+    Nursery(link, catalog, parent, FenceReader(fence)).serve()
 
 
 def introduce(boot: Boot) -> tuple[Manifest | Refused, Catalog | None]:
@@ -87,18 +98,22 @@ def introduce(boot: Boot) -> tuple[Manifest | Refused, Catalog | None]:
         catalog = app.catalog
     except ConfigurationError:
         return Refused(problems, _store_of(app)), None
-    handled = sorted(catalog.handlers)
+    decodable = sorted(catalog.decodable)
+    grade, grade_warnings = _grade(app)
     manifest = Manifest(
+        release=__version__,
         application=catalog.application,
         store=_store_of(app),
         worker=app.worker_options,
         stores=app.store_options,
+        executors=app.executor_options,
+        grade=grade,
         pools=tuple(catalog.pools),
         queues=tuple(sorted(catalog.queues)),
-        kinds=tuple(handled),
-        lanes=tuple(sorted({catalog.jobs[kind].lane for kind in handled})),
-        warnings=tuple(_thread_warnings(boot.target)),
-        problems=problems,
+        kinds=tuple(decodable),
+        lanes=tuple(sorted({catalog.jobs[kind].lane for kind in sorted(catalog.handlers)})),
+        warnings=(*_thread_warnings(boot.target), *grade_warnings),
+        problems=(*problems, *map(_sendable, catalog.unknown_aliases)),
     )
     return manifest, catalog
 
@@ -130,6 +145,18 @@ def _store_of(app: Runwick) -> str | None:
         return None  # among the application's problems
 
 
+def _grade(app: Runwick) -> tuple[Grade, list[str]]:
+    """How strongly its executors are fenced, and a warning when that is less than is wanted."""
+    if not app.executor_options.compiled_part:
+        return "watched", []
+    library, refused = native.load()
+    if library is not None:
+        return "full", []
+    return "watched", [
+        f"{refused}. Executors that outlive their leases are stopped by the zygote alone; allocations are not counted."
+    ]
+
+
 def _thread_warnings(target: str) -> list[str]:
     """Name the threads that the import left running: a fork leaves them out, and copies the locks they hold."""
     threads = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
@@ -149,33 +176,75 @@ def _sendable(problem: Problem) -> Problem:
     return Problem(problem.code, storable(problem.setting), storable(problem.message)[-_PROBLEM_MAX_CHARACTERS:])
 
 
-class Nursery:
-    """Makes executors as the parent asks, and knows which ones live."""
+class _Charge(NamedTuple):
+    """An executor that the parent has not buried."""
 
-    def __init__(self, link: Link, catalog: Catalog, parent: int) -> None:
+    number: int
+    pidfd: int
+
+
+class Nursery:
+    """Makes executors as the parent asks, knows which ones live, and watches the fence for them."""
+
+    def __init__(self, link: Link, catalog: Catalog, parent: int, fence: FenceReader) -> None:
         self._link = link
         self._catalog = catalog
         self._parent = parent
-        self._living: dict[int, int] = {}
-        """pid to pidfd of every executor that the parent has not buried, those of earlier zygotes included. Their own
-        death tells nothing: they may have died with the parent, and then their groups are still to be killed."""
+        self._fence = fence
+        self._library, _ = native.load()
+        self._living: dict[int, _Charge] = {}
+        """By pid, those of earlier zygotes included. Their own death tells nothing: they may have died with the
+        parent, and then their groups are still to be killed."""
+        self._fallen: set[int] = set()
+        """Pids of those that were killed because their moment had come."""
+        self._poller = select.poll()
+        self._poller.register(link.fileno(), select.POLLIN)
 
     def serve(self) -> None:
         """Do what the parent says until it is gone; then let nothing outlive it."""
         try:
             while True:
-                self._obey(*self._link.receive())
+                if self._poller.poll(self._watch_ms()):
+                    self._obey(*self._link.receive())
+                self._kill_fallen()
+                self._kill_left_behind()
         except LinkBroken:
             self._kill_all()
+
+    def _watch_ms(self) -> int:
+        """How long nothing has to be looked at."""
+        due_ns = [due for pid in self._living if pid not in self._fallen and (due := self._due_ns(pid)) is not None]
+        return max(0, min(_WATCH_MS, *[math.ceil(due / 1_000_000) for due in due_ns])) if due_ns else _WATCH_MS
+
+    def _due_ns(self, pid: int) -> int | None:
+        return self._fence.due_ns(self._living[pid].number)
+
+    def _kill_fallen(self) -> None:
+        """Kill, with all that came from it, whatever has outlived its moment: the parent stands still."""
+        for pid, charge in self._living.items():
+            due_ns = self._due_ns(pid)
+            if due_ns is not None and due_ns <= 0 and pid not in self._fallen:
+                self._fallen.add(pid)
+                processes.kill_tree(pid, charge.pidfd, within_s=_KILL_WITHIN_S)
+                kill_sessions([pid], within_s=_KILL_WITHIN_S)
+
+    def _kill_left_behind(self) -> None:
+        """An executor that the kernel's timer killed has left what it started to the parent, which cannot sweep while
+        it stands still. Another zygote, in the middle of a reload, is not known here and dies too: it is replaced."""
+        if self._fallen and processes.is_stopped(self._parent):
+            for orphan in orphans_of(self._parent, {os.getpid(), *self._living}):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(orphan, signal.SIGKILL)
 
     def _obey(self, message: Message, received: list[int]) -> None:
         if isinstance(message, Fork) and len(received) == len(Descriptors._fields):
             self._bear(message, Descriptors(*received))
         elif isinstance(message, Guard) and len(received) == 1:
-            self._living[message.pid] = received[0]
+            self._living[message.pid] = _Charge(message.executor, received[0])
         elif isinstance(message, Gone):
-            if (pidfd := self._living.pop(message.pid, None)) is not None:
-                os.close(pidfd)
+            self._fallen.discard(message.pid)
+            if (charge := self._living.pop(message.pid, None)) is not None:
+                os.close(charge.pidfd)
         else:
             raise LinkBroken(f"{type(message).__name__} with {len(received)} descriptors makes no sense here")
 
@@ -209,7 +278,7 @@ class Nursery:
         except OSError as error:
             self._link.send(NotBorn(executor, f"the zygote cannot watch it: {error.strerror}"))
             return
-        self._living[pid] = pidfd
+        self._living[pid] = _Charge(executor, pidfd)
         self._link.send(Born(executor, pid), [pidfd])
 
     def _be_middle(self, request: Fork, descriptors: Descriptors, theirs: socket.socket) -> NoReturn:
@@ -221,8 +290,12 @@ class Nursery:
                 descriptors=descriptors,
                 parent=self._parent,
                 middle=os.getpid(),
-                inherited=(self._link.fileno(), theirs.fileno(), *self._living.values()),
+                inherited=(self._link.fileno(), theirs.fileno(), *[charge.pidfd for charge in self._living.values()]),
                 record_usage=request.record_usage,
+                fence=self._fence.descriptor,
+                library=self._library if request.options.compiled_part else None,
+                count_allocations=request.record_usage and request.options.record_allocations,
+                oom_score_adj=request.options.oom_score_adj,
             )
             pid = fork()
             if pid == 0:
@@ -234,8 +307,8 @@ class Nursery:
 
     def _kill_all(self) -> None:
         """The parent is dead: kill the executors, their process groups and whatever else is in their sessions."""
-        for pidfd in self._living.values():
-            processes.kill(pidfd)
+        for charge in self._living.values():
+            processes.kill(charge.pidfd)
         kill_sessions(self._living.keys(), within_s=_KILL_WITHIN_S)
 
 

@@ -5,21 +5,26 @@
               └── an import that fails or takes too long: ConfigurationError at boot, tried again later
 
 The parent never forks itself: it executes a fresh interpreter and talks to it over a `Link`. One thing is said at a
-time, and a sweep kills nothing while a birth is under way, so that it cannot hit an executor before it is announced.
+time. While an application is loaded anew there are two of a `Family`: the former one bears nobody any more and stays
+until its last executor is gone.
 """
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from runwick.config.options import ExecutorOptions
+from runwick.contracts.attempts import Kind
 from runwick.contracts.errors import ConfigurationError, Problem
+from runwick.version import __version__
 from runwick_supervisor import processes
 from runwick_supervisor.events import EventKind, ExecutorEvent, ignore
+from runwick_supervisor.family import Family
+from runwick_supervisor.fence import FenceMemory
 from runwick_supervisor.handoff import Descriptors
-from runwick_supervisor.link import Boot, Born, Fork, Gone, Guard, LinkBroken, Manifest, NotBorn, Refused
-from runwick_supervisor.sweep import sweep
+from runwick_supervisor.link import Boot, Born, Fork, Gone, Grade, Guard, LinkBroken, Manifest, NotBorn, Refused
 from runwick_supervisor.zygote_process import ZygoteProcess
 
 BOOT_TIMEOUT_S: Final = 60.0
@@ -52,7 +57,13 @@ class Birth(NamedTuple):
 class Zygote:
     """The process that imported the application and makes executors. One serves all pools of a worker."""
 
-    def __init__(self, on_event: Callable[[ExecutorEvent], None] = ignore) -> None:
+    def __init__(self, on_event: Callable[[ExecutorEvent], None] = ignore, family: Family | None = None) -> None:
+        self.family = Family() if family is None else family
+        """What it shares with the zygote before it and the one after it."""
+        self.grade: Grade | None = None
+        """How strongly executors are fenced; None before there is a zygote."""
+        self.kinds: frozenset[Kind] = frozenset()
+        """What its executors can decode."""
         self.failed_boots = 0
         """How often in a row it could not be replaced."""
         self.on_failed_boot: list[Callable[[str, bool], None]] = []
@@ -60,12 +71,18 @@ class Zygote:
         self._on_event = on_event
         self._running: ZygoteProcess | None = None
         self._available = asyncio.Event()
-        self._turn = asyncio.Lock()
         self._keeper: asyncio.Task[None] | None = None
-        self._guarded: dict[int, int] = {}
-        """Living executors: pid to pidfd."""
-        self._spared: set[int] = set()
-        """Children of this process that a sweep must not touch."""
+        self._bears = True
+        self._children: set[int] = set()
+        """Pids of the executors that it has made and that live."""
+        self._childless = asyncio.Event()
+        self._childless.set()
+        self.family.join(self)
+
+    @property
+    def fence(self) -> FenceMemory:
+        """Until when each executor may live, by its number."""
+        return self.family.fence
 
     async def boot(self, target: str, app_dir: str | Path, timeout_s: float = BOOT_TIMEOUT_S) -> Manifest:
         """Execute it and have it import the application at `target`, looking in `app_dir` first.
@@ -75,7 +92,6 @@ class Zygote:
                 lines of the traceback; ``boot_timeout`` when the import took longer than `timeout_s`. No process is
                 left.
         """
-        processes.adopt_orphans()
         self._boot = _boot_message(target, app_dir)
         self._boot_timeout_s = timeout_s
         return await self._execute()
@@ -86,15 +102,19 @@ class Zygote:
             self._keeper = asyncio.create_task(self._replace_when_dead(), name="zygote")
             self._keeper.add_done_callback(self._kept)
 
-    async def fork(self, executor: int, descriptors: Descriptors, *, record_usage: bool) -> Birth:
+    async def fork(
+        self, executor: int, descriptors: Descriptors, *, record_usage: bool, options: ExecutorOptions
+    ) -> Birth:
         """Have it make an executor; waits while there is no zygote.
 
         Raises:
-            BirthFailed: the zygote died over it or could not fork.
+            BirthFailed: the zygote died over it or could not fork, or bears nobody any more.
         """
         while True:
             await self._available.wait()
-            birth = asyncio.ensure_future(self._fork(Fork(executor, record_usage), descriptors))
+            if not self._bears:
+                raise BirthFailed("the application has been loaded anew")
+            birth = asyncio.ensure_future(self._fork(Fork(executor, record_usage, options), descriptors))
             try:
                 born = await asyncio.shield(birth)
             except asyncio.CancelledError:
@@ -106,7 +126,7 @@ class Zygote:
 
     async def _fork(self, request: Fork, descriptors: Descriptors) -> Birth | None:
         """Ask when it is this request's turn; None when there is no zygote any more by then."""
-        async with self._turn:
+        async with self.family.turn:
             running = self._running
             if running is None:
                 return None
@@ -117,8 +137,9 @@ class Zygote:
                 running.kill()
                 raise BirthFailed(f"the zygote does not answer: {error or 'no answer in time'}") from None
             if isinstance(answer, Born) and answer.executor == request.executor and len(received) == 1:
-                self._guarded[answer.pid] = received[0]
-                self._spared.add(answer.pid)
+                self._children.add(answer.pid)
+                self._childless.clear()
+                self.family.born(self, answer.pid, answer.executor, received[0])
                 return Birth(answer.pid, received[0])
             for descriptor in received:
                 os.close(descriptor)
@@ -137,37 +158,69 @@ class Zygote:
 
     def forget(self, pid: int) -> None:
         """This executor is dead and its group is killed; call it before its pidfd is closed."""
-        self._guarded.pop(pid, None)
-        self._spared.discard(pid)
+        self.family.forget(pid)
+        self._children.discard(pid)
+        if not self._children:
+            self._childless.set()
+
+    def guard(self, pid: int) -> None:
+        """Have it guard an executor that it has not made."""
+        executor, pidfd = self.family.guarded[pid]
+        self._say(Guard(pid, executor), [pidfd])
+
+    def let_go(self, pid: int) -> None:
+        """Have it guard this one no more."""
+        self._say(Gone(pid))
+
+    def _say(self, message: Guard | Gone, descriptors: Sequence[int] = ()) -> None:
         if self._running is not None:
             try:
-                self._running.link.send(Gone(pid))
+                self._running.link.send(message, descriptors)
             except LinkBroken:
-                # It would kill whoever has that number next.
+                # Without it, it would kill whoever has that number next, or fail to kill somebody.
                 self._running.kill()
 
     async def sweep(self) -> None:
         """Kill what dead executors left behind; returns when nothing of it is left."""
-        await sweep(self._spared, self._turn)
+        await self.family.sweep()
+
+    def step_down(self) -> None:
+        """Another zygote makes all executors from now on. It is not replaced any more when it dies."""
+        self._bears = False
+        self._available.set()
+        if self._keeper is not None:
+            self._keeper.cancel()
+
+    async def outlive_children(self) -> None:
+        """Wait until none of the executors that it has made lives. It bears no more."""
+        async with self.family.turn:
+            pass  # a birth that is under way
+        await self._childless.wait()
 
     async def stop(self) -> None:
-        """End it, and wait until it is gone. Executors should be gone already: those that are not are killed."""
+        """End it, and wait until it is gone. Executors should be gone already, if it is the last one: those that are
+        not are killed."""
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)
         self._available.clear()
-        async with self._turn:
+        async with self.family.turn:
+            if self.family.others(self):
+                for pid in self.family.guarded:
+                    self.let_go(pid)
             running, self._running = self._running, None
             if running is not None:
                 await self._end(running)
         # Now that no middle process is left, whatever was born too late has arrived here.
         await self.sweep()
+        self.family.leave(self)
 
     async def _execute(self) -> Manifest:
         running = ZygoteProcess()
-        self._spared.add(running.process.pid)
+        self.family.spared.add(running.process.pid)
+        lock = self.family.run_lock
         try:
-            running.link.send(self._boot)
+            running.link.send(self._boot, [self.fence.descriptor, *([] if lock is None else [lock])])
             answer, received = await running.receive(self._boot_timeout_s)
             for descriptor in received:
                 os.close(descriptor)
@@ -180,11 +233,15 @@ class Zygote:
         except BaseException:
             await self._discard(running)
             raise
-        if isinstance(answer, Manifest):
+        if isinstance(answer, Manifest) and answer.release == __version__:
             self._running = running
+            self.grade, self.kinds = answer.grade, frozenset(answer.kinds)
+            self._tell_of_the_living()
             self._available.set()
             return answer
         await self._discard(running)
+        if isinstance(answer, Manifest):
+            raise ConfigurationError([_other_release(answer)])
         if isinstance(answer, Refused) and answer.problems:
             raise ApplicationRefused(answer)
         raise ConfigurationError([_died(self._boot.target, None, f"it answered with {type(answer).__name__}")])
@@ -204,9 +261,9 @@ class Zygote:
             died_s = loop.time()
             self._available.clear()
             # A birth that is under way finds out by itself; its descriptor must not be closed under it.
-            async with self._turn:
+            async with self.family.turn:
                 self._running = None
-                self._spared.discard(running.process.pid)
+                self.family.spared.discard(running.process.pid)
                 running.close()
             self._tell(EventKind.ZYGOTE_DIED, f"the zygote died: {ending}", running.process.pid)
             # A birth that was under way leaves an executor that was never announced.
@@ -220,8 +277,7 @@ class Zygote:
         while True:
             try:
                 await self._execute()
-                self._tell_of_the_living()
-            except (ConfigurationError, LinkBroken, OSError) as error:
+            except (ConfigurationError, OSError) as error:
                 self.failed_boots += 1
                 reason = f"no new zygote could be executed: {error}"
                 self._tell(EventKind.ZYGOTE_FAILED, reason)
@@ -234,15 +290,14 @@ class Zygote:
                 return
 
     def _tell_of_the_living(self) -> None:
-        """Let the new zygote guard the executors of the last one."""
-        assert self._running is not None
-        for pid, pidfd in self._guarded.items():
-            self._running.link.send(Guard(pid), [pidfd])
+        """Let it guard the executors of those before it."""
+        for pid in self.family.guarded:
+            self.guard(pid)
 
     async def _discard(self, running: ZygoteProcess) -> processes.Ending:
         running.kill()
         ending = await running.gone()
-        self._spared.discard(running.process.pid)
+        self.family.spared.discard(running.process.pid)
         running.close()
         return ending
 
@@ -254,7 +309,7 @@ class Zygote:
         except TimeoutError:
             running.kill()
             await running.gone()
-        self._spared.discard(running.process.pid)
+        self.family.spared.discard(running.process.pid)
         running.close()
 
     def _tell(self, kind: EventKind, text: str, pid: int | None = None, milliseconds: float | None = None) -> None:
@@ -269,6 +324,11 @@ def _boot_message(target: str, app_dir: str | Path) -> Boot:
 def _too_slow(target: str, timeout_s: float) -> Problem:
     message = f"the import had not ended after {timeout_s:g} s. Move slow work out of the import, into a provider."
     return Problem("boot_timeout", target, message)
+
+
+def _other_release(manifest: Manifest) -> Problem:
+    message = f"release {manifest.release} is installed now, but this supervisor is {__version__}. Restart it."
+    return Problem("reload_refused", "runwick", message)
 
 
 def _died(target: str, ending: processes.Ending | None, error: object) -> Problem:

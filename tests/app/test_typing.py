@@ -9,13 +9,16 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 PROGRAM = """
+from collections.abc import Generator
 from datetime import date, timedelta
 from runwick import BatchReceipt, Job, JobContext, JobView, Prepared, PreparedBatch, Receipt, Runwick
+from runwick import Failed, Next, NextAsync, Result, Retry, UseMiddleware
 
 rw = Runwick("thumbs", store="memory://")
 
 
-@rw.job("image.thumbnail", queue="images", max_executions=5, execution_timeout=timedelta(minutes=2))
+@rw.job("image.thumbnail", queue="images", max_executions=5, execution_timeout=timedelta(minutes=2),
+        version=2, middleware=("audit", UseMiddleware("tenant", order=-5)))
 class MakeThumbnail(Job):
     path: str
     width: int = 256
@@ -26,9 +29,56 @@ def make_thumbnail(job: MakeThumbnail, ctx: JobContext) -> dict[str, int]:
     return {"width": job.width, "try": ctx.execution_number}
 
 
-@rw.task("stats.recalculate")
+class MakeThumbnailV1(Job):
+    path: str
+
+
+@rw.upgrade(MakeThumbnail, from_version=1)
+def with_width(old: MakeThumbnailV1) -> MakeThumbnail:
+    return MakeThumbnail(old.path)
+
+
+@rw.middleware
+def tenant(ctx: JobContext) -> Generator[None, Result, Result]:
+    if ctx.tenant is None:
+        return Failed("tenant_missing", "Every job needs a tenant.")
+    result = yield
+    return result
+
+
+@rw.middleware(alias="audit")
+class Audit:
+    async def handle(self, ctx: JobContext, proceed: NextAsync) -> Result:
+        try:
+            return await proceed()
+        except ConnectionError:
+            return Retry("unreachable", timedelta(minutes=1))
+
+
+def around(ctx: JobContext, proceed: Next) -> Result:
+    return proceed()
+
+
+rw.configure_job(MakeThumbnail, middleware=[around], error_detail="message")
+
+
+@rw.task("stats.recalculate", version=2)
 def recalculate(day: date, shop: str = "all") -> int:
     return 1
+
+
+class RecalculateV1(Job):
+    day: date
+
+
+@rw.upgrade(recalculate, from_version=1)
+def of_all(old: RecalculateV1) -> Job:
+    return recalculate.job(old.day)
+
+
+@rw.handler(interrupt="token")
+def careful(job: MakeThumbnail, ctx: JobContext) -> None:
+    ctx.cancellation.raise_if_set()
 
 
 @rw.provider
@@ -71,6 +121,10 @@ text = view.result(int)  # refused
 rw.configure_job(MakeThumbnail, max_execution=5)  # refused
 rw.job("x", max_executions="5")  # refused
 rw.provider(scope="request")  # refused
+rw.handler(interrupt="never")  # refused
+rw.upgrade(MakeThumbnail)  # refused
+rw.middleware(alias=5)  # refused
+rw.configure_job(MakeThumbnail, error_detail="none")  # refused
 """
 
 

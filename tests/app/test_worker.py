@@ -27,10 +27,11 @@ from runwick import (
 from runwick.app.stores import open_administration
 from runwick.app.worker import EmbeddedWorker
 from runwick.contracts.administration import Admission
+from runwick.contracts.controls import ControlAction, ControlCommand, ManagementActor
 from runwick.contracts.stores import Outlook
-from runwick.execution.threads import ThreadBackend
 from runwick.runtime.threads import LoopThread
 from runwick.stores.memory.store import MemoryStore
+from runwick.worker.drain import Stop
 from runwick.worker.engine import nothing_left
 
 DEADLINE_S = 20
@@ -278,6 +279,112 @@ def test_it_can_be_stopped_and_waited_for(shop: Shop) -> None:
     in_an_application(scenario)
 
 
+def test_a_more_urgent_stop_asks_runs_to_end_and_plain_ones_see_it_by_their_token(
+    open_shop: Callable[..., Shop],
+) -> None:
+    minute = datetime.timedelta(minutes=1)
+    shop = open_shop(worker=WorkerOptions(shutdown_drain=minute, shutdown_budget=2 * minute))
+    shop.rw.migrate()
+    begun = threading.Event()
+
+    @shop.rw.job("shop.patience", queue="notes")
+    class Patience(Job): ...
+
+    @shop.rw.handler
+    def patience(job: Patience, ctx: JobContext) -> None:
+        begun.set()
+        assert ctx.cancellation.wait(LONG)
+        ctx.cancellation.raise_if_set()
+
+    async def scenario() -> None:
+        async with shop.rw.worker() as worker:
+            receipt = await shop.rw.dispatch_async(Patience())
+            await asyncio.to_thread(begun.wait, DEADLINE_S)
+            assert worker.health().ready
+            worker.stop()
+            worker.stop(Stop.CANCEL)
+            await worker.wait()
+        view = await shop.rw.get_async(receipt)
+        assert (view.state, [attempt.code for attempt in view.attempts]) == ("retrying", ["worker_stopping"])
+
+    in_an_application(scenario)
+
+
+def test_a_run_that_somebody_elsewhere_cancels_is_asked_to_stop_and_ends_cancelled(
+    open_shop: Callable[..., Shop],
+) -> None:
+    shop = open_shop(worker=WorkerOptions(cancellation_grace=100 * ms))
+    shop.rw.migrate()
+    elsewhere = open_shop().rw  # no hint of what it does reaches the worker
+
+    async def scenario() -> None:
+        async with shop.rw.worker():
+            receipt = await shop.rw.dispatch_async(Errand("wait"))
+            await shop.async_in.wait()
+            view = await shop.rw.get_async(receipt)
+            command = ControlCommand(
+                action=ControlAction.CANCEL,
+                command_id=elsewhere.ids.ordered(),
+                application=elsewhere.application,
+                actor=ManagementActor("ops", "Ops", "service"),
+                reason=None,
+                targets=[view.target],
+            )
+            await elsewhere.store.run_async(elsewhere.store.control(command))
+            view = await shop.ended(receipt)
+            assert (view.state, [attempt.outcome for attempt in view.attempts]) == ("cancelled", ["cancelled"])
+
+    in_an_application(scenario)
+
+
+def test_jobs_of_an_older_version_run_through_their_upgrades(open_shop: Callable[..., Shop]) -> None:
+    older, newer = open_shop(), open_shop()
+    newer.rw.migrate()
+
+    @older.rw.job("shop.bill", queue="notes")
+    class Bill(Job):
+        cents: int
+
+    @newer.rw.job("shop.bill", queue="notes", version=2)
+    class BillOfToday(Job):
+        amount: str
+
+    class BillOfYesterday(Job):
+        cents: int
+
+    @newer.rw.upgrade(BillOfToday, from_version=1)
+    def in_words(old: BillOfYesterday) -> BillOfToday:
+        return BillOfToday(f"{old.cents} cents")
+
+    @newer.rw.handler
+    def pay(job: BillOfToday) -> str:
+        return job.amount
+
+    async def scenario() -> None:
+        receipt = await older.rw.dispatch_async(Bill(250))
+        async with newer.rw.worker():
+            assert (await newer.ended(receipt)).result() == "250 cents"
+
+    in_an_application(scenario)
+
+
+def test_a_middleware_that_nobody_registered_keeps_a_worker_from_starting_but_no_producer(shop: Shop) -> None:
+    @shop.rw.job("shop.audited", queue="notes", middleware=("audit",))
+    class Audited(Job): ...
+
+    @shop.rw.handler
+    def audited(job: Audited) -> None: ...
+
+    async def scenario() -> None:
+        await shop.rw.dispatch_async(Audited())
+        with pytest.raises(ConfigurationError) as refused:
+            async with shop.rw.worker():
+                pytest.fail("it was entered")
+        assert [problem.code for problem in refused.value.problems] == ["unknown_middleware_alias"]
+
+    in_an_application(scenario)
+
+
 def test_it_ends_by_itself_when_told_when(shop: Shop) -> None:
     async def scenario() -> None:
         receipt = await shop.rw.dispatch_async(Note())
@@ -516,14 +623,7 @@ def test_one_that_does_not_close_is_left_behind(
     goes_on.set()
 
 
-def test_a_plain_run_that_cannot_be_stopped_loses_its_lease_and_runs_again(
-    open_shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Hurried(ThreadBackend):
-        def __init__(self, *arguments: Any, **options: Any) -> None:
-            super().__init__(*arguments, **options, grace_s=0.01)
-
-    monkeypatch.setattr("runwick.app.serving.ThreadBackend", Hurried)
+def test_a_plain_run_that_cannot_be_stopped_loses_its_lease_and_runs_again(open_shop: Callable[..., Shop]) -> None:
     options = WorkerOptions(
         lease_duration=400 * ms,
         lease_safety_margin=50 * ms,
@@ -537,6 +637,7 @@ def test_a_plain_run_that_cannot_be_stopped_loses_its_lease_and_runs_again(
         recovery_scan_interval=50 * ms,
         recovery_scan_jitter=0 * ms,
         safety_poll_interval=50 * ms,
+        cancellation_grace=10 * ms,
     )
     shop = open_shop(worker=options)
     shop.rw.migrate()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scripts.benchmarks import claims, latency, noop
+from scripts.benchmarks import claims, latency, noop, recover
 from scripts.benchmarks.application import Nothing
 from scripts.benchmarks.figures import Assignment, Report
 from scripts.benchmarks.ground import fresh_ground
@@ -57,6 +57,16 @@ def test_claims_of_large_stores_stand_beside_those_of_a_small_one(assignment: As
     assert measured == sizes + held
     assert answer["ours"]["small"]["ratio"] == 1
     assert answer["ratio"] == max(answer["ours"][name]["ratio"] for name in measured)
+
+
+def test_what_is_killed_runs_again(assignment: Assignment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recover, "SUPERVISORS", 1)
+    monkeypatch.setattr(recover, "KILLS", 2)
+    monkeypatch.setattr(recover, "EXPIRIES", 2)
+    ours = told(recover.run(assignment), assignment)["ours"]
+    assert (ours["kills"], ours["supervisor_kills"], ours["recoveries"]) == (2, 1, 2)
+    for what in ("executor_to_running_ms", "replacement_ms", "supervisor_to_running_ms"):
+        assert 0 < ours[what]["p50"] <= ours[what]["p99"] <= ours[what]["max"]
 
 
 def test_several_producers_dispatch_everything_between_them(assignment: Assignment) -> None:

@@ -72,8 +72,43 @@ def test_a_summary_when_nothing_is_wrong(
         "  queues       bulk, default, images",
         "  jobs         image.report (version 2): queue default, medium, 1 execution; no handler here",
         "               image.thumbnail: queue images, high, 5 executions",
-        "  timings      lease 90s, renewed every 15s; usable for 80 s after a renewal",
+        "  timings      lease 90s, renewed every 15s; usable for 80 s after a renewal; 10s to stop, 10s to clean up",
+        "  executors    memory limit none; recycled never; oom_score_adj 500; allocations recorded",
     ]
+
+
+EXECUTORS = {
+    "RUNWICK_MEMORY_SOFT": "256MiB",
+    "RUNWICK_MEMORY_HARD": "2GiB",
+    "RUNWICK_RECYCLE_ATTEMPTS": "5000",
+    "RUNWICK_RECYCLE_AGE": "12h",
+    "RUNWICK_OOM_SCORE_ADJ": "0",
+    "RUNWICK_RECORD_ALLOCATIONS": "false",
+    "RUNWICK_COMPILED_PART": "false",
+    "COLUMNS": "300",
+}
+
+
+def test_how_executors_are_kept_is_shown(write_application: WriteApplication, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in EXECUTORS.items():
+        monkeypatch.setenv(name, value)
+    app = write_application(SOUND)
+    assert CliRunner().invoke(main, ["migrate", "--app", app]).exit_code == 0
+    ran = CliRunner().invoke(main, ["check", "--app", app])
+    assert (
+        "  executors    memory limit soft 256MiB, hard 2GiB; recycled after 5,000 attempts or after 12h; "
+        "oom_score_adj 0; allocations not recorded; without the compiled part\n"
+    ) in ran.stdout
+
+
+def test_what_is_wrong_with_executors_is_a_problem(
+    write_application: WriteApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**EXECUTORS, "RUNWICK_MEMORY_SOFT": "2GiB"}.items():
+        monkeypatch.setenv(name, value)
+    ran = CliRunner().invoke(main, ["check", "--app", write_application(SOUND)])
+    assert ran.exit_code == 2
+    assert "memory_soft (2GiB) must be < memory_hard (2GiB)." in ran.stderr
 
 
 def test_several_pools_are_shown_with_their_sizes(

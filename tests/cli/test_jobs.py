@@ -4,13 +4,14 @@ import importlib
 import uuid
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 
-from runwick.cli.jobs import lay_out_job
+from runwick.cli.jobs import ending, lay_out_job
 from runwick.cli.main import main
 from runwick.contracts import JobState, PermanentJobFailure, Priority, Usage
 from runwick.contracts.attempts import Kind, Lane
-from runwick.contracts.outcomes import ErrorDetail
+from runwick.contracts.outcomes import BlackBox, Death, ErrorDetail
 from runwick.contracts.stores import AttemptRecord, JobRecord
 from runwick.execution.errors import detail_of
 from tests.cli.applications import SOUND
@@ -73,7 +74,9 @@ def test_a_job_that_failed() -> None:
             "crashed",
             "executor_crashed",
             usage=used(1_800_000, 2 * GIB),
-            error=ErrorDetail("signal", "killed by SIGKILL"),
+            death=Death("signal", signal=9, phase="handle"),
+            error=ErrorDetail("signal", "a secret"),
+            black_box=BlackBox("a secret line"),
         ),
         attempt(2, "failed", "handler_failed", usage=used(900, 41 * 2**20, 50_000), error=_secret_error()),
         attempt(3, "abandoned"),
@@ -92,14 +95,36 @@ def test_a_job_that_failed() -> None:
         "job 0199c0de-0000-7000-8000-000000000001  image.thumbnail  failed (poison_job)  queue images (high)  "
         "created 2026-11-29 12:00:03 UTC\n"
         "  executions 3 of 5  ended 2026-11-29 12:01:05 UTC\n"
-        "  #  outcome             why                                   wall    cpu    peak memory\n"
-        "  1  crashed             executor_crashed (killed by SIGKILL)  1.8 s   1.7 s  2.0 GiB\n"
-        "  2  failed              handler_failed (ValueError)           900 µs  1.8 s  41 MiB\n"
-        "  3  abandoned           –                                     –       –      –\n"
-        "  4  failed_permanently  no_user (PermanentJobFailure)         –       –      –\n"
-        "  tracebacks stored (rw.get(…).attempts[…].error)"
+        "  #  outcome             why                                             wall    cpu    peak memory\n"
+        "  1  crashed             executor_crashed (killed by SIGKILL in handle)  1.8 s   1.7 s  2.0 GiB\n"
+        "  2  failed              handler_failed (ValueError)                     900 µs  1.8 s  41 MiB\n"
+        "  3  abandoned           –                                               –       –      –\n"
+        "  4  failed_permanently  no_user (PermanentJobFailure)                   –       –      –\n"
+        "  tracebacks stored (rw.get(…).attempts[…].error)\n"
+        "  last log lines and stack stored (rw.get(…).attempts[…].black_box)"
     )
     assert "secret" not in shown
+
+
+@pytest.mark.parametrize(
+    ("death", "text"),
+    [
+        (Death("out_of_memory", signal=9, phase="handle"), "killed for memory in handle"),
+        (Death("memory_limit", signal=9, phase="decode"), "over its memory limit in decode"),
+        (Death("exit", status=3), "exited with status 3"),
+        (Death("signal", signal=63), "killed by signal 63"),
+        (Death("unknown"), "ended in an unknown way"),
+    ],
+)
+def test_how_an_executor_died(death: Death, text: str) -> None:
+    assert ending(death) == text
+
+
+def test_a_running_job_says_whether_its_handler_has_begun_and_whether_it_is_to_stop() -> None:
+    running = job(state=JobState.RUNNING, executions=1, cancel_requested_at_ms=NOON_MS + 1_000)
+    assert "handed over  cancel requested 2026-11-29 12:00:01 UTC" in lay_out_job(running)
+    begun = job(state=JobState.RUNNING, executions=1, begun_at_ms=NOON_MS, expires_at_ms=NOON_MS + 5_000)
+    assert "begun 2026-11-29 12:00:00 UTC  expires 2026-11-29 12:00:05 UTC" in lay_out_job(begun)
 
 
 def _secret_error() -> ErrorDetail:

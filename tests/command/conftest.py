@@ -69,7 +69,7 @@ class Place:
         process = subprocess.Popen(
             [*self.program, *arguments],
             cwd=self.folder,
-            env={**os.environ, **environment},
+            env={**os.environ, "RUNWICK_RUN_DIR": str(self.folder / "run"), **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -138,8 +138,8 @@ def walks(place: Place, errands: Any) -> Callable[..., Any]:
     return begin
 
 
-def test_a_second_signal_stops_by_force_and_the_job_need_not_wait(errands: Any, walks: Callable[..., Any]) -> None:
-    # Without force it would wait for longer than this test does.
+def test_a_second_signal_asks_runs_to_stop_and_the_job_need_not_wait(errands: Any, walks: Callable[..., Any]) -> None:
+    # Otherwise it would wait for longer than this test does.
     receipt, worker = walks("gate", RUNWICK_SHUTDOWN_DRAIN="2min", RUNWICK_SHUTDOWN_BUDGET="3min")
     terminate(worker, signal.SIGINT)
     wait_for(lambda: "stopping: 1 running" in line_of(worker), "the drain")
@@ -147,6 +147,25 @@ def test_a_second_signal_stops_by_force_and_the_job_need_not_wait(errands: Any, 
     assert worker.wait(30) == 0
     view = errands.rw.get(receipt)
     assert (view.state, [attempt.outcome for attempt in view.attempts]) == ("retrying", ["interrupted"])
+
+
+def test_a_third_signal_leaves_what_does_not_end(place: Place, errands: Any) -> None:
+    held = errands.rw.dispatch(errands.Run("hold", str(place.folder / "gate")))
+    patience = dict.fromkeys(("SHUTDOWN_DRAIN", "SHUTDOWN_CANCELLATION", "CANCELLATION_GRACE"), "2min")
+    options = {f"RUNWICK_{name}": value for name, value in patience.items()}
+    worker = place.command("errands", **options, RUNWICK_SHUTDOWN_BUDGET="5min")
+    wait_for((place.folder / "gate.started").exists, "the handler to begin")
+
+    def left() -> bool:
+        if worker.poll() is None:
+            terminate(worker, signal.SIGINT)
+        return worker.poll() is not None
+
+    wait_for(left, "the end")
+    out, err = worker.communicate(timeout=30)
+    assert (worker.returncode, err) == (0, "")
+    assert "stopped: 0 succeeded" in out
+    assert errands.rw.get(held).state == "running", "its lease will run out"
 
 
 def test_a_plain_handler_that_never_ends_does_not_keep_the_process(place: Place, errands: Any) -> None:

@@ -5,9 +5,10 @@ from typing import Any, cast
 
 import pytest
 
-from runwick.config.check import check_job_settings, check_store_options
-from runwick.config.options import JobDefaults, SqliteOptions, StoreOptions
-from runwick.contracts import Problem
+from runwick.config.check import check_executor_options, check_job_settings, check_store_options
+from runwick.config.options import ExecutorOptions, JobDefaults, SqliteOptions, StoreOptions
+from runwick.config.sizes import bytes_text, parse_bytes
+from runwick.contracts import InvalidArgument, Problem
 from runwick.contracts.jobs import JobSettings
 
 
@@ -47,6 +48,7 @@ def test_the_profile_for_web_requests() -> None:
         max_executions=5,
         retry_delay=(timedelta(seconds=30), timedelta(hours=1)),
         execution_timeout=timedelta(minutes=10),
+        error_detail="message",
     )
 
 
@@ -119,3 +121,57 @@ def test_all_settings_are_checked_at_once() -> None:
         "invalid_policy",
         "invalid_policy",
     ]
+
+
+def test_the_defaults_of_executors_pass() -> None:
+    assert check_executor_options(ExecutorOptions()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "setting", "message"),
+    [
+        ({"memory_soft": 1}, "memory_soft", "memory_soft (1) must be ≥ 1MiB. Raise it to 1MiB or more."),
+        (
+            {"memory_hard": 2**40 + 1},
+            "memory_hard",
+            "memory_hard (1099511627777) must be ≤ 1TiB. Lower it to 1TiB or less.",
+        ),
+        (
+            {"memory_hard": "2GiB"},
+            "memory_hard",
+            "memory_hard (str '2GiB') must be a whole number of bytes.",
+        ),
+        (
+            {"memory_soft": 2**30, "memory_hard": 2**30},
+            "memory_soft",
+            "memory_soft (1GiB) must be < memory_hard (1GiB). Raise memory_hard, or lower memory_soft.",
+        ),
+        ({"recycle_attempts": 0}, "recycle_attempts", "recycle_attempts (0) must be ≥ 1. Raise it to 1 or more."),
+        (
+            {"recycle_age": timedelta(milliseconds=999)},
+            "recycle_age",
+            "recycle_age (999 ms) must be ≥ 1000 ms. Raise it to 1 s or more.",
+        ),
+        (
+            {"oom_score_adj": 1_001},
+            "oom_score_adj",
+            "oom_score_adj (1001) must be ≤ 1000. Lower it to 1000 or less.",
+        ),
+        ({"record_allocations": 1}, "record_allocations", "record_allocations (int 1) must be True or False."),
+    ],
+)
+def test_an_option_of_executors_out_of_bounds(change: dict[str, Any], setting: str, message: str) -> None:
+    assert check_executor_options(ExecutorOptions(**change)) == [Problem("invalid_policy", setting, message)]
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"), [("0", 0), ("4097", 4_097), ("1KiB", 1_024), ("256MiB", 2**28), ("3TiB", 3 * 2**40)]
+)
+def test_sizes_are_read_and_written_alike(text: str, size_bytes: int) -> None:
+    assert (parse_bytes(text), bytes_text(size_bytes)) == (size_bytes, text)
+
+
+@pytest.mark.parametrize("text", ["", "2 GiB", "2GB", "-1", "1.5GiB", "MiB", "2gib", "1" * 16])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(InvalidArgument, match="a size is written like"):
+        parse_bytes(text)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from runwick.config.options import SqliteOptions, WorkerOptions
+from runwick.config.options import ExecutorOptions, SqliteOptions, WorkerOptions
 from runwick.config.sources import Environment, read_environment
 from runwick.contracts import Problem
 
@@ -31,6 +31,27 @@ def test_the_environment_stands_above_code_and_code_above_the_default() -> None:
     assert environment.applied_to(SqliteOptions()) == SqliteOptions(reader_threads=4)
 
 
+def test_options_of_executors_are_read_with_their_units() -> None:
+    environment = read_environment(
+        {
+            "RUNWICK_MEMORY_SOFT": "256MiB",
+            "RUNWICK_MEMORY_HARD": "2147483648",
+            "RUNWICK_RECYCLE_AGE": "12h",
+            "RUNWICK_RECYCLE_ATTEMPTS": "1000",
+            "RUNWICK_COMPILED_PART": "false",
+        }
+    )
+    assert environment.problems == ()
+    assert environment.applied_to(ExecutorOptions(oom_score_adj=0)) == ExecutorOptions(
+        memory_soft=256 * 2**20,
+        memory_hard=2 * 2**30,
+        recycle_age=timedelta(hours=12),
+        recycle_attempts=1_000,
+        compiled_part=False,
+        oom_score_adj=0,
+    )
+
+
 def test_the_store_is_not_part_of_the_repr() -> None:
     assert "secret" not in repr(read_environment({"RUNWICK_STORE": "postgresql://user:secret@db/app"}))
 
@@ -49,6 +70,12 @@ def test_the_store_is_not_part_of_the_repr() -> None:
             "",
             "invalid_policy",
             "expected a duration such as 250ms, 15s, 2min or 24h (one whole number, one unit), got ''.",
+        ),
+        (
+            "RUNWICK_MEMORY_HARD",
+            "2 GB",
+            "invalid_policy",
+            "a size is written like 256MiB or 2GiB, this is '2 GB'.",
         ),
         ("RUNWICK_EXECUTORS", "two", "invalid_policy", "expected a whole number, got 'two'."),
         ("RUNWICK_EXECUTORS", "0", "invalid_policy", "RUNWICK_EXECUTORS (0) must be ≥ 1. Raise it to 1 or more."),

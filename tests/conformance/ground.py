@@ -10,9 +10,19 @@ from typing import Any, TypeVar
 import msgspec
 
 from runwick.config.options import SqliteOptions
+from runwick.contracts.activity import Beat, Mark, Report
 from runwick.contracts.administration import Administration
-from runwick.contracts.attempts import Attempt, Claim, ClaimPlan, Expired, Held, Kind, Lane, WorkerPresence
+from runwick.contracts.attempts import Attempt, Begun, Claim, ClaimPlan, Held, Kind, Lane, WorkerPresence
+from runwick.contracts.controls import (
+    ControlAction,
+    ControlAnswer,
+    ControlCommand,
+    ControlReply,
+    JobTarget,
+    ManagementActor,
+)
 from runwick.contracts.dispatching import COMMAND_LIFETIME_MAX_MS, Command
+from runwick.contracts.history import AuditRecord, JobEvent
 from runwick.contracts.identity import job_of_operation
 from runwick.contracts.outcomes import Answer, Outcome, OutcomeKind, SettledState, Settlement
 from runwick.contracts.policies import JobPolicy
@@ -35,6 +45,8 @@ SEND = Kind("mails.send", 1)
 KINDS = frozenset({BUILD, SEND})
 HIGH, MEDIUM, LOW = (Lane("reports", priority) for priority in (Priority.HIGH, Priority.MEDIUM, Priority.LOW))
 LEASE_MS = 60_000
+RECOVERY_MS = 5_000
+ACTOR = ManagementActor("ops-bot", "Ops bot", "service")
 LONE = JobPolicy(max_executions=1)
 """The policy of a job that may never run ahead."""
 LARGE = b'"' + b"x" * (64 * 1024) + b'"'
@@ -141,16 +153,80 @@ class Bench:
             worker=self.worker, application=application, host="worker-1", process=7, queues=["reports"], executors=2
         )
 
-    def recover(self, state: SettledState = JobState.RETRYING, limit: int = 100, **changes: Any) -> list[Expired]:
-        """Close expired attempts, all in the same way; answers what the policy was shown."""
-        shown = []
+    def report(self, application: str = APPLICATION, **told: Any) -> Report:
+        return Report(presence=self.presence(application), **told)
 
-        def decide(expired: Expired) -> Settlement:
-            shown.append(expired)
-            return Settlement(expired.attempt, Outcome(OutcomeKind.ABANDONED, code="lease_lost"), state, **changes)
+    def renew(self, *attempts: Attempt, application: str = APPLICATION, **told: Any) -> Beat:
+        """Renew these, and tell what is given."""
+        report = self.report(application, **told)
+        return self.run(self.store.renew(report, held(*attempts), LEASE_MS, RECOVERY_MS))
 
-        assert self.run(self.store.recover(APPLICATION, decide, limit)) == len(shown)
+    def begin(self, attempt: Attempt) -> Begun:
+        return self.run(self.store.begin(attempt))
+
+    def marked(self, attempt: Attempt) -> Mark:
+        """Tell that the attempt's handler has begun, now."""
+        mark = Mark(attempt.job, attempt.claim_token, self.clock.now_ms())
+        self.renew(marks=[mark])
+        return mark
+
+    def recover(
+        self, state: SettledState = JobState.RETRYING, limit: int = 100, worker: bytes | None = None, **changes: Any
+    ) -> list[Attempt]:
+        """Close attempts that nobody keeps any more, all in the same way; answers what the policy was shown."""
+        shown: list[Attempt] = []
+
+        def decide(attempt: Attempt) -> Settlement:
+            shown.append(attempt)
+            return Settlement(attempt, Outcome(OutcomeKind.ABANDONED, code="lease_lost"), state, **changes)
+
+        assert self.run(self.store.recover(APPLICATION, decide, limit, worker=worker)) == len(shown)
         return shown
+
+    def target(self, job_id: bytes, application: str = APPLICATION) -> JobTarget:
+        """The job as it stands now."""
+        job = self.job(job_id, application)
+        return JobTarget(job_id, job.generation, job.revision)
+
+    def order(self, action: ControlAction, *targets: bytes | JobTarget, **changes: Any) -> ControlCommand:
+        """What an operator asks; a job's id alone means the job as it stands now."""
+        values: dict[str, Any] = {
+            "action": action,
+            "command_id": self.ids.ordered(),
+            "application": APPLICATION,
+            "actor": ACTOR,
+            "reason": None,
+            "targets": [target if isinstance(target, JobTarget) else self.target(target) for target in targets],
+        }
+        return ControlCommand(**{**values, **changes})
+
+    def control(self, command: ControlCommand) -> ControlReply:
+        return self.run(self.store.control(command))
+
+    def cancel(self, *targets: bytes | JobTarget, **changes: Any) -> list[ControlAnswer]:
+        return list(self.control(self.order(ControlAction.CANCEL, *targets, **changes)).answers)
+
+    def events(self, application: str = APPLICATION, after: str | None = None, limit: int = 100) -> list[JobEvent]:
+        """All that happened behind a cursor, read page by page."""
+        events: list[JobEvent] = []
+        more = True
+        while more:
+            page = self.run(self.store.events(application, after, limit))
+            assert len(page.events) <= limit
+            events += page.events
+            after, more = page.cursor, page.more
+        return events
+
+    def audit(self, application: str = APPLICATION, after: str | None = None, limit: int = 100) -> list[AuditRecord]:
+        """All that operators did behind a cursor, read page by page."""
+        records: list[AuditRecord] = []
+        more = True
+        while more:
+            page = self.run(self.store.audit(application, after, limit))
+            assert len(page.records) <= limit
+            records += page.records
+            after, more = page.cursor, page.more
+        return records
 
 
 def held(*attempts: Attempt) -> list[Held]:

@@ -24,7 +24,8 @@ CREATE OR REPLACE FUNCTION runwick.now_ms() RETURNS bigint LANGUAGE sql VOLATILE
 """
 _EMPTY: Final = b"""
 TRUNCATE runwick.store, runwick.application, runwick.lane, runwick.kind, runwick.policy, runwick.job, runwick.hot,
-  runwick.claim, runwick.attempt, runwick.closing, runwick.detail, runwick.worker, runwick.recovery, runwick.audit
+  runwick.claim, runwick.attempt, runwick.closing, runwick.detail, runwick.worker, runwick.recovery, runwick.audit,
+  runwick.command, runwick.activity, runwick.look
 """
 
 

@@ -1,21 +1,38 @@
 """A store in which every act has something to do, and the acts by name.
 
 An act that is new to the store protocol has no entry here, and a test says so: what admission and identity mean for it
-has to be decided.
+has to be decided. A control is named after what it does.
 """
 
+import enum
 import inspect
 import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from runwick.contracts.activity import WorkerRecord
 from runwick.contracts.administration import ApplicationStatus
 from runwick.contracts.attempts import Attempt, Kind, Lane
+from runwick.contracts.controls import ControlAction, ControlReply, JobTarget
 from runwick.contracts.dispatching import Command
+from runwick.contracts.history import AuditRecord
 from runwick.contracts.outcomes import Outcome, OutcomeKind, Settlement
 from runwick.contracts.states import JobState, Priority
 from runwick.contracts.stores import Act, JobRecord, Outlook, Store
-from tests.conformance.ground import APPLICATION, HIGH, KINDS, LARGE, LEASE_MS, LOW, MEDIUM, SUCCESS, Bench, held
+from tests.conformance.ground import (
+    APPLICATION,
+    FAILURE,
+    HIGH,
+    KINDS,
+    LARGE,
+    LEASE_MS,
+    LOW,
+    MEDIUM,
+    RECOVERY_MS,
+    SUCCESS,
+    Bench,
+    held,
+)
 
 LANES = (HIGH, MEDIUM, LOW)
 NEW_LANE = Lane("letters", Priority.HIGH)
@@ -28,13 +45,20 @@ class Scene(NamedTuple):
     dispatched: Command
     """Its job waits and is due."""
     running: Attempt
+    """Its begun mark is known."""
     reserved: Attempt
-    expired: Attempt
+    lapsed: Attempt
     """Its lease has run out, and nobody has looked."""
+    overdue: bytes
+    """It waits past its expiry, and nobody has looked."""
+    failed: bytes
+    succeeded: bytes
+    targets: Mapping[bytes, JobTarget]
+    """All these jobs as they stand in the scene."""
 
     @property
     def job_ids(self) -> list[bytes]:
-        return [self.dispatched.job_id, self.running.job_id, self.reserved.job_id, self.expired.job_id]
+        return list(self.targets)
 
 
 class Seen(NamedTuple):
@@ -42,19 +66,29 @@ class Seen(NamedTuple):
 
     jobs: list[JobRecord | None]
     outlook: Outlook
+    audit: list[AuditRecord]
+    workers: list[WorkerRecord]
     applications: list[ApplicationStatus]
 
 
 def set_scene(bench: Bench) -> Scene:
     """Make a scene in an empty store. Its worker is alive."""
-    bench.run(bench.store.renew(bench.presence(), [], LEASE_MS, 1_000))
+    bench.renew()
+    succeeded, failed = bench.claimed(), bench.claimed()
+    bench.succeed(succeeded)
+    bench.settle(failed, FAILURE, JobState.FAILED, code="executions_exhausted")
     bench.dispatch()
-    (expired,) = bench.claim(lease_ms=1).attempts
+    (lapsed,) = bench.claim(lease_ms=1).attempts
+    (overdue,) = bench.dispatch(delay_ms=3_600_000, expires_in_ms=1)
     bench.clock.advance_ms(1)
     running, reserved = bench.claimed(), bench.claimed(payload=LARGE)
+    bench.marked(running)
     dispatched = bench.command()
     bench.run(bench.store.dispatch([dispatched]))
-    return Scene(dispatched, running, reserved, expired)
+    attempts = (running, reserved, lapsed, failed, succeeded)
+    job_ids = [dispatched.job_id, overdue, *(attempt.job_id for attempt in attempts)]
+    targets = {job_id: bench.target(job_id) for job_id in job_ids}
+    return Scene(dispatched, running, reserved, lapsed, overdue, failed.job_id, succeeded.job_id, targets)
 
 
 def seen(bench: Bench, scene: Scene, store: Store | None = None) -> Seen:
@@ -63,6 +97,8 @@ def seen(bench: Bench, scene: Scene, store: Store | None = None) -> Seen:
     return Seen(
         [store.run(store.job(APPLICATION, job_id)) for job_id in scene.job_ids],
         store.run(store.outlook(APPLICATION, LANES, KINDS)),
+        list(store.run(store.audit(APPLICATION, None, 100)).records),
+        store.run(store.workers(APPLICATION)),
         list(bench.administration.status().applications),
     )
 
@@ -70,8 +106,12 @@ def seen(bench: Bench, scene: Scene, store: Store | None = None) -> Seen:
 def _recover(bench: Bench, scene: Scene) -> Act[int]:
     outcome = Outcome(OutcomeKind.ABANDONED, code="lease_lost")
     return bench.store.recover(
-        APPLICATION, lambda expired: Settlement(expired.attempt, outcome, JobState.RETRYING, delay_ms=0), 100
+        APPLICATION, lambda attempt: Settlement(attempt, outcome, JobState.RETRYING, delay_ms=0), 100
     )
+
+
+def _control(action: ControlAction, of: Callable[[Scene], bytes]) -> Callable[[Bench, Scene], Act[ControlReply]]:
+    return lambda bench, scene: bench.store.control(bench.order(action, scene.targets[of(scene)]))
 
 
 ACTS: Final[Mapping[str, Callable[[Bench, Scene], Act[Any]]]] = {
@@ -82,19 +122,41 @@ ACTS: Final[Mapping[str, Callable[[Bench, Scene], Act[Any]]]] = {
     "begin": lambda bench, scene: bench.store.begin(scene.reserved),
     "release": lambda bench, scene: bench.store.release([scene.running]),
     "settle": lambda bench, scene: bench.store.settle([Settlement(scene.running, SUCCESS, JobState.SUCCEEDED)]),
-    "renew": lambda bench, scene: bench.store.renew(bench.presence(), held(scene.running), LEASE_MS, 1_000),
+    "renew": lambda bench, scene: bench.store.renew(bench.report(), held(scene.running), LEASE_MS, RECOVERY_MS),
     "recover": _recover,
+    "expire": lambda bench, scene: bench.store.expire(APPLICATION, 100),
     "depart": lambda bench, scene: bench.store.depart(bench.presence()),
+    "cancel": _control(ControlAction.CANCEL, lambda scene: scene.dispatched.job_id),
+    "retry": _control(ControlAction.RETRY, lambda scene: scene.failed),
+    "rerun": _control(ControlAction.RERUN, lambda scene: scene.succeeded),
+    "look": _control(ControlAction.LOOK, lambda scene: scene.running.job_id),
+    "events": lambda bench, scene: bench.store.events(APPLICATION, None, 100),
+    "audit": lambda bench, scene: bench.store.audit(APPLICATION, None, 100),
+    "workers": lambda bench, scene: bench.store.workers(APPLICATION),
+    "stack": lambda bench, scene: bench.store.stack(APPLICATION, scene.running.attempt_id),
     "job": lambda bench, scene: bench.store.job(APPLICATION, scene.running.job_id),
     "outlook": lambda bench, scene: bench.store.outlook(APPLICATION, LANES, KINDS),
     "costliest": lambda bench, scene: bench.store.costliest(APPLICATION, "cpu_us", 10),
 }
 """Each act of the protocol, doing something to the scene (reads aside)."""
 
-READS: Final = frozenset({"resolve", "job", "outlook", "costliest"})
+READS: Final = frozenset({"resolve", "events", "audit", "workers", "stack", "job", "outlook", "costliest"})
+
+
+class Later(enum.StrEnum):
+    """What a later release knows."""
+
+    TIME_TRAVEL = "time_travel"
+
+
+def as_a_later_release(bench: Bench) -> None:
+    """Turn on what this release does not know."""
+    later: Any = Later.TIME_TRAVEL
+    assert bench.administration.activate(later, APPLICATION, "operator")
 
 
 def acts_of_the_protocol() -> set[str]:
-    """The methods of `Store` that make an act."""
+    """The names of all acts that `Store` makes: its methods', and of a control each action's."""
     methods = inspect.getmembers(Store, inspect.isfunction)
-    return {name for name, method in methods if typing.get_origin(typing.get_type_hints(method).get("return")) is Act}
+    names = {name for name, method in methods if typing.get_origin(typing.get_type_hints(method).get("return")) is Act}
+    return names - {"control"} | {action.value for action in ControlAction}

@@ -34,7 +34,7 @@ def test_leases_and_workers_are_counted(bench: Bench) -> None:
 
 
 def test_a_worker_counts_until_it_was_not_seen_for_long(bench: Bench) -> None:
-    bench.run(bench.store.renew(bench.presence(), [], LEASE_MS, 1_000))
+    bench.renew()
     bench.clock.advance_ms(WORKER_ALIVE_MS - 1)
     assert bench.administration.status().applications[0].workers == 1
     bench.clock.advance_ms(1)
@@ -42,7 +42,7 @@ def test_a_worker_counts_until_it_was_not_seen_for_long(bench: Bench) -> None:
 
 
 def test_a_worker_that_said_good_bye_does_not_count(bench: Bench) -> None:
-    bench.run(bench.store.renew(bench.presence(), [], LEASE_MS, 1_000))
+    bench.renew()
     bench.run(bench.store.depart(bench.presence()))
     assert bench.administration.status().applications[0].workers == 0
 
@@ -98,7 +98,7 @@ def refusal_to_reidentify(bench: Bench) -> str:
 
 def test_a_store_in_use_keeps_its_identity(bench: Bench) -> None:
     attempt = bench.claimed()
-    bench.run(bench.store.renew(bench.presence(), [], LEASE_MS, 1_000))
+    bench.renew()
     bench.dispatch(application="office")
     for mode in (Admission.OPEN, Admission.DRAIN):
         go_to(bench, mode)

@@ -1,33 +1,19 @@
 """Capabilities: a new store's applications have all, and a release creates no work where it does not know one."""
 
-import enum
-from typing import Any
-
 import pytest
 
 from runwick.contracts.administration import Admission, Capability, admits
 from runwick.contracts.errors import InvalidArgument, StoreError
-from tests.conformance.ground import APPLICATION, HIGH, KINDS, LEASE_MS, Bench
-from tests.conformance.scene import ACTS, READS, seen, set_scene
+from tests.conformance.ground import APPLICATION, HIGH, KINDS, Bench
+from tests.conformance.scene import ACTS, READS, as_a_later_release, seen, set_scene
 
 ALL = sorted(Capability)
-
-
-class Later(enum.StrEnum):
-    """What a later release knows."""
-
-    TIME_TRAVEL = "time_travel"
-
-
-def as_a_later_release(bench: Bench) -> None:
-    later: Any = Later.TIME_TRAVEL
-    assert bench.administration.activate(later, APPLICATION, "operator")
 
 
 def test_whoever_comes_first_makes_the_application_known_with_all_capabilities(bench: Bench) -> None:
     bench.run(bench.store.register("office", [HIGH], KINDS))
     bench.dispatch(application="shop")
-    bench.run(bench.store.renew(bench.presence("yard"), [], LEASE_MS, 1_000))
+    bench.renew(application="yard")
     applications = bench.administration.status().applications
     assert [(status.name, list(status.capabilities)) for status in applications] == [
         ("office", ALL),

@@ -204,4 +204,17 @@ def test_a_lease_ends_by_the_stores_clock(bench: Bench) -> None:
     assert bench.recover() == []
     bench.clock.advance_ms(1)
     (expired,) = bench.recover()
-    assert expired.attempt == unlike(attempt, payload=None)
+    assert expired == unlike(attempt, payload=None)
+
+
+def test_what_is_due_far_later_is_handed_out_once_and_not_before(bench: Bench) -> None:
+    """F029."""
+    (job_id,) = bench.dispatch(delay_ms=3 * LEASE_MS)
+    for _ in range(3):
+        for bench.worker in [bench.ids.ordered() for _ in range(3)]:
+            assert bench.claim().attempts == []
+        assert bench.recover() == []
+        bench.clock.advance_ms(LEASE_MS)
+    (attempt,) = bench.claim().attempts
+    assert bench.claim().attempts == []
+    assert (attempt.job_id, attempt.number, attempt.execution) == (job_id, 1, 1)

@@ -90,11 +90,27 @@ def test_payload_and_metadata_read_back_byte_for_byte(bench: Bench, text: str) -
     assert (attempt.tenant, attempt.traceparent, attempt.tracestate) == (tenant, "00-ab-cd-01", "x=1")
 
 
+@pytest.mark.parametrize("letter", ["x", "\u00fc", "\u20ac", "\U0001f600"], ids=["1", "2", "3", "4"])
+def test_payloads_around_every_limit_read_back_byte_for_byte(bench: Bench, letter: str) -> None:
+    """F142: whatever the width of their letters."""
+    width = len(letter.encode())
+    for size in (1 << 16, 1 << 20):
+        for extra in (-1, 0, 1):
+            letters, fill = divmod(size + extra - 2, width)
+            raw = f'"{letter * letters}{"y" * fill}"'.encode()
+            attempt = bench.claimed(payload=raw)
+            assert attempt.payload_bytes == len(raw) == size + extra
+            read = attempt if attempt.begun else bench.begin(attempt).attempt
+            assert read is not None
+            assert read.payload == raw
+            bench.succeed(read)
+
+
 def test_a_payload_of_one_mebibyte_reads_back_byte_for_byte(bench: Bench) -> None:
     raw = b'"' + bytes(32 + i % 94 for i in range((1 << 20) - 2)).replace(b'"', b"'") + b'"'
     attempt = bench.claimed(payload=raw)
     assert (attempt.payload, attempt.payload_bytes) == (None, 1 << 20)
-    begun = bench.run(bench.store.begin(attempt))
+    begun = bench.begin(attempt).attempt
     assert begun is not None
     assert begun.payload == raw
 

@@ -8,14 +8,20 @@ from typing import Any
 import psycopg
 import pytest
 
+from runwick.contracts.activity import Mark
 from runwick.contracts.attempts import Attempt, Kind, Lane
-from runwick.contracts.errors import StoreUnavailable
+from runwick.contracts.controls import ControlAction, ControlReply
+from runwick.contracts.errors import InvalidArgument, StoreUnavailable
 from runwick.contracts.identity import id_text
-from runwick.contracts.outcomes import Answer, Outcome, OutcomeKind, Settlement
+from runwick.contracts.outcomes import Answer, BlackBox, Death, IfCancelled, Outcome, OutcomeKind, Settlement
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import JobState, Priority
 from runwick.contracts.stores import Store
+from runwick.policy.recover import recover
+from runwick.policy.settle import settle
 from runwick.stores.postgres.lease import PRESENCE_KEPT_MS
+from runwick.stores.postgres.leased import attempt_ids
+from tests.ambient import FakeDice
 from tests.conformance.ground import APPLICATION, FAILURE, LARGE, LEASE_MS, SUCCESS, USAGE, Bench, held, ids_of
 from tests.conformance.places import Database
 from tests.postgres.asking import eventually
@@ -55,11 +61,11 @@ class TestRowsThatAreHeld:
         attempts = postgres_bench.claim().attempts
         postgres_bench.release(attempts[2])
         with somebody_holds(postgres_database, attempts[0]):
-            renewal = postgres_bench.store.renew(postgres_bench.presence(), held(*attempts), 2 * LEASE_MS, 1_000)
+            renewal = postgres_bench.store.renew(postgres_bench.report(), held(*attempts), 2 * LEASE_MS, 1_000)
             beat = postgres_bench.run(renewal)
         assert (list(beat.locked), list(beat.lost)) == ([attempts[0].job], [attempts[2].job])
         postgres_bench.clock.advance_ms(LEASE_MS)
-        assert ids_of([expired.attempt for expired in postgres_bench.recover()]) == [attempts[0].job_id]
+        assert ids_of(postgres_bench.recover()) == [attempts[0].job_id]
 
     def test_a_release_frees_the_others(self, postgres_bench: Bench, postgres_database: Database) -> None:
         postgres_bench.dispatch(2)
@@ -89,11 +95,51 @@ class TestRowsThatAreHeld:
         postgres_bench.clock.advance_ms(LEASE_MS)
         with somebody_holds(postgres_database, attempts[0]):
             recovering = postgres_bench.store.recover(
-                APPLICATION, lambda expired: Settlement(expired.attempt, FAILURE, JobState.RETRYING), 100
+                APPLICATION, lambda attempt: Settlement(attempt, FAILURE, JobState.RETRYING), 100
             )
             assert postgres_bench.run(recovering) == 2
         assert postgres_bench.job(job_ids[0]).state is JobState.RUNNING
-        assert ids_of([expired.attempt for expired in postgres_bench.recover()]) == job_ids[:1]
+        assert ids_of(postgres_bench.recover()) == job_ids[:1]
+
+    def test_a_recovery_of_a_dead_worker_recovers_the_others(
+        self, postgres_bench: Bench, postgres_database: Database
+    ) -> None:
+        postgres_bench.dispatch(3)
+        attempts = postgres_bench.claim().attempts
+        recovering = postgres_bench.store.recover(
+            APPLICATION,
+            lambda attempt: Settlement(attempt, FAILURE, JobState.RETRYING),
+            100,
+            worker=postgres_bench.worker,
+        )
+        with somebody_holds(postgres_database, attempts[1]):
+            assert postgres_bench.run(recovering) == 2
+        assert postgres_bench.run(recovering) == 1
+
+    def test_a_cancel_writes_nothing_and_says_that_it_can_be_tried_again(
+        self, postgres_bench: Bench, postgres_database: Database
+    ) -> None:
+        job_ids = postgres_bench.dispatch(3)
+        (attempt,) = postgres_bench.claim(free=1).attempts
+        command = postgres_bench.order(ControlAction.CANCEL, *job_ids)
+        with (
+            somebody_holds(postgres_database, attempt),
+            pytest.raises(StoreUnavailable, match="that is to be cancelled; nothing was written"),
+        ):
+            postgres_bench.control(command)
+        assert postgres_bench.audit() == []
+        answers = postgres_bench.control(command).answers
+        assert [answer.cancel_requested for answer in answers] == [True, False, False]
+
+    def test_an_expiry_closes_the_others(self, postgres_bench: Bench, postgres_database: Database) -> None:
+        job_ids = postgres_bench.dispatch(3, expires_in_ms=10)
+        (first,) = postgres_bench.claim(free=1).attempts
+        postgres_bench.release(first)
+        postgres_bench.clock.advance_ms(10)
+        with somebody_holds(postgres_database, first):
+            assert postgres_bench.run(postgres_bench.store.expire(APPLICATION, 100)) == 2
+        assert postgres_bench.job(job_ids[0]).state is JobState.PENDING
+        assert postgres_bench.run(postgres_bench.store.expire(APPLICATION, 100)) == 1
 
 
 class TestTwoAtOnce:
@@ -155,7 +201,7 @@ class TestTwoAtOnce:
             try:
                 for turn in range(12):
                     attempts = bench.claim(free=8).attempts
-                    bench.run(bench.store.renew(bench.presence(), held(*attempts[::-1]), LEASE_MS, 1))
+                    bench.renew(*attempts[::-1])
                     bench.release(*attempts[turn % 3 :: 3])
                     bench.run(
                         bench.store.settle(
@@ -186,6 +232,47 @@ class TestTwoAtOnce:
         postgres_bench.clock.advance_ms(1)
         first = postgres_bench.claim(free=128).attempts  # what others gave back before its mark, a second one finds
         assert len(ids_of(first) + ids_of(postgres_bench.claim(free=128).attempts)) == 60
+
+    def test_of_two_that_open_a_generation_the_second_sees_the_first_even_when_that_one_has_ended(
+        self, postgres_bench: Bench, postgres_database: Database
+    ) -> None:
+        """The second looked before the first had begun, and waits for it at the job's key. When it may go on, the job
+        has lived and ended again, so that there is nothing left at that key."""
+        attempt = postgres_bench.claimed()
+        postgres_bench.settle(attempt, FAILURE, JobState.FAILED)
+        command = postgres_bench.order(ControlAction.RETRY, attempt.job_id)
+        answers: list[ControlReply] = []
+        job = id_text(attempt.job_id)
+        with psycopg.connect(postgres_database.url) as first:
+            first.execute(
+                "INSERT INTO runwick.hot (job, due_at_ms, application, lane, kind, payload_bytes, generation, "
+                "revision, max_executions) SELECT id, 0, application, lane, kind, 2, 2, 4, 3 FROM runwick.job "
+                "WHERE id = %s::uuid",
+                (job,),
+            )
+            act = postgres_bench.store.control(command)
+            second = threading.Thread(target=lambda: answers.append(postgres_bench.run(act)))
+            second.start()
+            eventually(
+                lambda: postgres_database.execute(
+                    "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+                ),
+                "the second waits for the first",
+            )
+            first.execute("DELETE FROM runwick.hot")
+            first.execute(
+                "INSERT INTO runwick.closing (job, generation, application, revision, executions, ended_at_ms, state) "
+                "SELECT job, 2, application, 6, 1, 0, 'failed' FROM runwick.closing"
+            )
+            first.execute(
+                "INSERT INTO runwick.audit (at_ms, application, actor, action, job, generation) "
+                "SELECT 0, application, 'somebody', 'retry', job, 2 FROM runwick.closing WHERE generation = 2"
+            )
+        second.join()
+        assert [(answer.code, answer.generation) for reply in answers for answer in reply.answers] == [
+            ("stale_generation", 2)
+        ]
+        assert postgres_database.execute("SELECT count(*) FROM runwick.hot") == [(0,)]
 
 
 class TestMarks:
@@ -284,11 +371,44 @@ class TestRows:
         before = updates()
         postgres_bench.dispatch(5)
         attempts = postgres_bench.claim().attempts
-        postgres_bench.run(postgres_bench.store.renew(postgres_bench.presence(), held(*attempts), LEASE_MS + 1, 1_000))
+        postgres_bench.renew(*attempts, marks=[Mark(attempts[0].job, attempts[0].claim_token, 1)])
         postgres_bench.release(*attempts)
         postgres_bench.store.close()  # statistics are sent when a session ends
         after = (int(str(before[0])) + 15, int(str(before[1])) + 15)
         eventually(lambda: updates() == after, "fifteen updates, all of them beside the row")
+
+    def test_a_narrow_settlement_leaves_what_was_cancelled_to_the_wide_one(
+        self, postgres_bench: Bench, postgres_database: Database
+    ) -> None:
+        attempt = postgres_bench.claimed()
+        postgres_bench.cancel(attempt.job_id)
+        now_ms = postgres_bench.clock.now_ms()
+        assert postgres_bench.succeed(attempt) is Answer.DONE
+        assert postgres_database.execute("SELECT state, code, cancel_requested_at_ms FROM runwick.closing") == [
+            ("succeeded", None, now_ms)
+        ]
+
+    def test_a_death_and_its_black_box_are_never_lost_to_a_narrow_settlement(
+        self, postgres_bench: Bench, postgres_database: Database
+    ) -> None:
+        for death, black_box in ((Death("signal", 9), None), (None, BlackBox("lines", "stack"))):
+            crash = Outcome(OutcomeKind.CRASHED, "executor_crashed", death=death, black_box=black_box)
+            attempt = postgres_bench.claimed()
+            postgres_bench.settle(attempt, crash, JobState.FAILED, code="poison_job")
+            (record,) = postgres_bench.job(attempt.job_id).attempts
+            assert (record.death, record.black_box) == (death, black_box)
+        assert postgres_database.execute("SELECT count(*) FROM runwick.detail") == [(1,)]
+
+    def test_the_schema_counts_attempt_ids_as_the_library_does(
+        self, postgres_bench: Bench, postgres_database: Database
+    ) -> None:
+        firsts = [postgres_bench.ids.ordered() for _ in range(50)]
+        firsts += [bytes(6) + b"\x70\x00" + half + b"\xff" * 7 for half in (b"\x80", b"\x9f", b"\xa0", b"\xbf")]
+        for first in firsts:
+            counted = postgres_database.execute(
+                "SELECT runwick.attempt_id(%s::uuid, place)::text FROM generate_series(1, 128) AS place", id_text(first)
+            )
+            assert [text for (text,) in counted] == [id_text(one) for one in attempt_ids(first, range(1, 129))]
 
     def test_a_job_leaves_the_hot_table_when_it_ends(self, postgres_bench: Bench, postgres_database: Database) -> None:
         postgres_bench.succeed(postgres_bench.claimed())
@@ -308,7 +428,7 @@ class TestRows:
         postgres_bench.succeed(second[0])
         assert postgres_database.execute(count) == [(1,)]
         postgres_bench.clock.advance_ms(LEASE_MS)
-        assert ids_of([expired.attempt for expired in postgres_bench.recover()]) == [second[1].job_id]
+        assert ids_of(postgres_bench.recover()) == [second[1].job_id]
         postgres_bench.recover()
         assert postgres_database.execute(count) == [(0,)]
 
@@ -338,7 +458,7 @@ class TestRows:
         self, postgres_bench: Bench, postgres_database: Database
     ) -> None:
         def beat() -> None:
-            postgres_bench.run(postgres_bench.store.renew(postgres_bench.presence(), [], LEASE_MS, 1_000))
+            postgres_bench.run(postgres_bench.store.renew(postgres_bench.report(executors=[]), [], LEASE_MS, 1_000))
 
         seen = "SELECT host, process, queues, executors, seen_at_ms, departed_at_ms FROM runwick.worker"
         beat()
@@ -354,16 +474,68 @@ class TestRows:
         beat()
         now_ms = postgres_bench.clock.now_ms()
         assert postgres_database.execute(seen) == [("worker-1", 7, '["reports"]', 2, now_ms, None)]
+        assert postgres_database.execute("SELECT told_at_ms, executors FROM runwick.activity") == [(now_ms, "[]")]
+
+
+class TestEvents:
+    def test_f026_one_that_commits_late_is_told_in_its_place_and_hides_what_came_after_it(
+        self, postgres_bench: Bench, postgres_database: Database
+    ) -> None:
+        (early,) = postgres_bench.dispatch()
+        with psycopg.connect(postgres_database.url) as slow:
+            slow.execute("SELECT pg_current_xact_id()")
+            (meanwhile,) = postgres_bench.dispatch()
+            page = postgres_bench.run(postgres_bench.store.events(APPLICATION, None, 100))
+            assert ([event.job_id for event in page.events], page.more) == ([early], False)
+            slow.execute("UPDATE runwick.job SET xid = pg_current_xact_id() WHERE id = %s::uuid", (id_text(meanwhile),))
+            (later,) = postgres_bench.dispatch()
+            assert postgres_bench.events(after=page.cursor) == []
+        rest = postgres_bench.events(after=page.cursor)
+        assert [event.job_id for event in rest] == [meanwhile, later]
+
+    def test_the_transaction_counts_before_the_position(
+        self, postgres_bench: Bench, postgres_database: Database
+    ) -> None:
+        """A transaction may have drawn positions before another one began, and commit after it."""
+        first, second, third = postgres_bench.dispatch(1) + postgres_bench.dispatch(1) + postgres_bench.dispatch(1)
+        postgres_database.execute("UPDATE runwick.job SET position = 1 WHERE id = %s::uuid", id_text(third))
+        told: list[bytes] = []
+        cursor = None
+        for _ in range(3):
+            page = postgres_bench.run(postgres_bench.store.events(APPLICATION, cursor, 1))
+            told += [event.job_id for event in page.events]
+            cursor = page.cursor
+        assert told == [first, second, third]
+
+    def test_a_cursor_beyond_all_that_was_ever_told_is_of_another_store(self, postgres_bench: Bench) -> None:
+        postgres_bench.dispatch()
+        (event,) = postgres_bench.events()
+        xid, _, position = event.cursor.partition(".")
+        assert postgres_bench.events(after=f"{xid}.{int(position) + 1}") == []
+        beyond = f"{int(xid) + 10**9}.1"
+        with pytest.raises(InvalidArgument, match="is no cursor of this store") as refused:
+            postgres_bench.events(after=beyond)
+        assert refused.value.code == "invalid_argument"
+        with pytest.raises(InvalidArgument, match="is no cursor of this store"):
+            postgres_bench.audit(after=beyond)
 
 
 class TestRecovery:
-    def test_a_cancel_that_was_asked_for_reaches_it(self, postgres_bench: Bench, postgres_database: Database) -> None:
+    def test_f050_a_cancel_between_its_look_and_its_write_wins(self, postgres_bench: Bench) -> None:
         attempt = postgres_bench.claimed()
-        postgres_database.execute("UPDATE runwick.hot SET cancel_requested_at_ms = 5")
+        other = postgres_bench.another()
+        beside = Bench("postgres", other, postgres_bench.clock, postgres_bench.administration, postgres_bench.another)
+
+        def decide(lapsed: Attempt) -> Settlement:
+            (answer,) = beside.cancel(attempt.job_id)
+            assert answer.cancel_requested
+            return recover(lapsed, FakeDice())
+
         postgres_bench.clock.advance_ms(LEASE_MS)
-        (expired,) = postgres_bench.recover(JobState.CANCELLED, code="lease_lost")
-        assert expired.cancel_requested
-        assert postgres_bench.job(attempt.job_id).state is JobState.CANCELLED
+        assert postgres_bench.run(postgres_bench.store.recover(APPLICATION, decide, 100)) == 1
+        other.close()
+        job = postgres_bench.job(attempt.job_id)
+        assert (job.state, job.code, job.revision) == (JobState.CANCELLED, "cancel_requested", 4)
 
     def test_f089_rows_that_are_in_its_way_do_not_stop_it(
         self, postgres_bench: Bench, postgres_database: Database
@@ -388,7 +560,7 @@ class TestRecovery:
 
     def test_a_renewal_never_shortens_a_lease(self, postgres_bench: Bench) -> None:
         attempt = postgres_bench.claimed()
-        postgres_bench.run(postgres_bench.store.renew(postgres_bench.presence(), held(attempt), 1, 1_000))
+        postgres_bench.run(postgres_bench.store.renew(postgres_bench.report(), held(attempt), 1, 1_000))
         postgres_bench.clock.advance_ms(LEASE_MS - 1)
         assert postgres_bench.recover() == []
         postgres_bench.clock.advance_ms(1)
@@ -436,3 +608,95 @@ class TestWakeUps:
         postgres_bench.dispatch()
         assert woken()
         woken.stop()
+
+    def test_a_worker_hears_what_another_process_asks_of_it_and_nothing_else(
+        self, postgres_bench: Bench, postgres_database: Database
+    ) -> None:
+        attempt = postgres_bench.claimed()
+        other = postgres_bench.another()
+        operator = Bench("postgres", other, postgres_bench.clock, postgres_bench.administration, postgres_bench.another)
+        woken: list[str] = []
+        postgres_bench.store.wake_on_work(lambda: woken.append("work"))
+        eventually(lambda: woken, "whoever begins to listen wakes everybody")
+        postgres_bench.store.wake_on_requests(postgres_bench.ids.ordered(), lambda: woken.append("another"))
+        postgres_bench.store.wake_on_requests(postgres_bench.worker, lambda: woken.append("it"))
+        woken.clear()
+        operator.cancel(attempt.job_id)
+        eventually(lambda: woken, "it was asked to stop")
+        operator.control(operator.order(ControlAction.LOOK, attempt.job_id))  # it has not begun: nobody is asked
+        postgres_bench.marked(attempt)
+        operator.control(operator.order(ControlAction.LOOK, attempt.job_id))
+        eventually(lambda: woken[1:], "its stack was asked for")
+        assert woken == ["it", "it"]
+        other.close()
+
+
+class TestNumbersThatCameEarly:
+    """A batch gets its transaction's number with its first row; what it meets behind may have been committed under a
+    later one. What it writes about that is told behind it all the same."""
+
+    AHEAD = 5
+
+    def came_later(self, database: Database) -> None:
+        """Let what was written last about each live job bear a number that is still to come."""
+        for table, column in (("hot", "told_xid"), ("audit", "xid"), ("attempt", "xid")):
+            number = f"({column}::text::bigint + {self.AHEAD})::text::xid8"
+            database.execute(f"UPDATE runwick.{table} SET {column} = {number}")
+
+    def told(self, bench: Bench, database: Database) -> list[str | None]:
+        """What is told when those numbers have come and gone."""
+        for _ in range(self.AHEAD + 1):
+            database.execute("SELECT pg_current_xact_id()")
+        return [event.state for event in bench.events()]
+
+    @pytest.mark.parametrize("act", ["settle", "settle_success", "release", "recover"])
+    def test_the_end_of_what_was_cancelled_follows_its_cancel(
+        self, postgres_bench: Bench, postgres_database: Database, act: str
+    ) -> None:
+        bench = postgres_bench
+        attempt = bench.claimed()
+        bench.cancel(attempt.job_id)
+        self.came_later(postgres_database)
+        match act:
+            case "settle":
+                bench.run(bench.store.settle([settle(attempt, FAILURE, FakeDice())]))
+            case "settle_success":
+                bench.succeed(attempt)
+            case "release":
+                bench.release(attempt)
+            case "recover":
+                bench.clock.advance_ms(LEASE_MS)
+                bench.recover(if_cancelled=IfCancelled(OutcomeKind.CANCELLED, "cancel_requested"))
+        ends = {
+            "settle": ["failed", "cancelled"],
+            "settle_success": ["succeeded", "succeeded"],
+            "release": ["cancelled"],
+            "recover": ["cancelled", "cancelled"],
+        }
+        assert self.told(bench, postgres_database) == [None, "cancel", *ends[act]]
+
+    @pytest.mark.parametrize("act", ["expire", "claim"])
+    def test_an_expiry_follows_the_attempt_before_it(
+        self, postgres_bench: Bench, postgres_database: Database, act: str
+    ) -> None:
+        bench = postgres_bench
+        attempt = bench.claimed(expires_in_ms=50)
+        bench.retry(attempt)
+        self.came_later(postgres_database)
+        bench.clock.advance_ms(50)
+        if act == "expire":
+            assert bench.run(bench.store.expire(APPLICATION, 10)) == 1
+        else:
+            assert bench.claim().attempts == []
+        assert self.told(bench, postgres_database) == [None, "failed", "failed"]
+
+    def test_what_can_be_met_so_bears_its_number(self, postgres_bench: Bench, postgres_database: Database) -> None:
+        numbers = "SELECT count(*), count(told_xid) FROM runwick.hot"
+        first, second = postgres_bench.claimed(), postgres_bench.claimed()
+        assert postgres_database.execute(numbers) == [(2, 0)]
+        postgres_bench.cancel(first.job_id)
+        postgres_bench.retry(second)
+        assert postgres_database.execute(
+            "SELECT (SELECT count(*) FROM runwick.hot JOIN runwick.audit ON hot.told_xid = audit.xid),"
+            " (SELECT count(*) FROM runwick.hot JOIN runwick.attempt ON hot.told_xid = attempt.xid)"
+        ) == [(1, 1)]

@@ -1,10 +1,22 @@
 """Settle: an attempt ends once, in a batch that is fenced row by row."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from runwick.contracts.errors import SettlementRejected
-from runwick.contracts.outcomes import Answer, ErrorDetail, Outcome, OutcomeKind, SettledState, Settlement
+from runwick.contracts.outcomes import (
+    BLACK_BOX_MAX_BYTES,
+    Answer,
+    BlackBox,
+    Death,
+    ErrorDetail,
+    Outcome,
+    OutcomeKind,
+    SettledState,
+    Settlement,
+)
 from runwick.contracts.states import JobState
 from runwick.contracts.usage import Usage
 from tests.conformance.ground import FAILURE, LARGE, LEASE_MS, SUCCESS, USAGE, Bench, unlike
@@ -177,6 +189,73 @@ def test_a_settlement_loses_to_the_recovery_that_came_first(bench: Bench) -> Non
 
 def test_usage_survives_in_full(bench: Bench) -> None:
     attempt = bench.claimed()
-    numbers = Usage(**{name: place for place, name in enumerate(Usage.__struct_fields__)})
-    bench.settle(attempt, msgspec.structs.replace(SUCCESS, usage=numbers), JobState.SUCCEEDED)
-    assert bench.job(attempt.job_id).attempts[0].usage == numbers
+    values: dict[str, Any] = {name: place for place, name in enumerate(Usage.__struct_fields__)}
+    usage = Usage(**{**values, "allocations_by": "counted"})
+    bench.settle(attempt, msgspec.structs.replace(SUCCESS, usage=usage), JobState.SUCCEEDED)
+    assert bench.job(attempt.job_id).attempts[0].usage == usage
+
+
+def test_how_the_executor_died_and_what_it_left_survives_in_full(bench: Bench) -> None:
+    bench.dispatch(3)
+    first, second, third = bench.claim().attempts
+    lines = "\u00fc \U0001f600 \n\t" + "x" * BLACK_BOX_MAX_BYTES
+    outcomes = [
+        Outcome(
+            OutcomeKind.CRASHED,
+            "executor_crashed",
+            usage=USAGE,
+            death=Death("signal", signal=9, phase="handle"),
+            black_box=BlackBox(lines, "File 'a.py', line 3"),
+        ),
+        Outcome(OutcomeKind.CRASHED, "executor_crashed", death=Death("exit", status=0), black_box=BlackBox()),
+        Outcome(OutcomeKind.TIMED_OUT, "execution_timed_out", death=Death("memory_limit", phase="close")),
+    ]
+    settlements = [
+        Settlement(attempt, outcome, JobState.FAILED if attempt is third else JobState.RETRYING, "why", 0)
+        for attempt, outcome in zip((first, second, third), outcomes, strict=True)
+    ]
+    assert bench.run(bench.store.settle(settlements)) == [Answer.DONE] * 3
+    for attempt, outcome in zip((first, second, third), outcomes, strict=True):
+        (record,) = bench.job(attempt.job_id).attempts
+        assert (record.outcome, record.death, record.usage) == (outcome.kind, outcome.death, outcome.usage)
+        assert record.black_box == outcome.black_box
+
+
+def test_crashes_count_within_a_generation(bench: Bench) -> None:
+    attempt = bench.claimed()
+    bench.retry(attempt, 0, Outcome(OutcomeKind.CRASHED, "memory_limit_exceeded"))
+    assert bench.job(attempt.job_id).crashes == 1
+    (second,) = bench.claim().attempts
+    bench.retry(second, 0)
+    assert bench.job(attempt.job_id).crashes == 1
+    (third,) = bench.claim().attempts
+    bench.succeed(third)
+    assert bench.job(attempt.job_id).crashes == 0
+
+
+@pytest.mark.parametrize("delay_ms", [0, 2_500, None])
+def test_the_wait_that_was_drawn_is_kept_with_the_attempt(bench: Bench, delay_ms: int | None) -> None:
+    attempt = bench.claimed()
+    bench.retry(attempt, delay_ms)
+    bench.clock.advance_ms(delay_ms or 0)
+    (second,) = bench.claim().attempts
+    bench.settle(second, FAILURE, JobState.FAILED, code="executions_exhausted", delay_ms=7)
+    assert [record.delay_ms for record in bench.job(attempt.job_id).attempts] == [delay_ms, None]
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        Outcome(OutcomeKind.CRASHED, death=Death("signal", signal=9, phase="half \ud800")),
+        Outcome(OutcomeKind.CRASHED, black_box=BlackBox("half \udfff")),
+        Outcome(OutcomeKind.CRASHED, black_box=BlackBox("", "half \udfff")),
+    ],
+    ids=["phase", "lines", "stack"],
+)
+def test_a_black_box_that_cannot_be_stored_refuses_the_whole_batch(bench: Bench, refused: Outcome) -> None:
+    bench.dispatch(2)
+    good, bad = bench.claim().attempts
+    batch = [Settlement(good, SUCCESS, JobState.SUCCEEDED), Settlement(bad, refused, JobState.FAILED)]
+    with pytest.raises(SettlementRejected):
+        bench.run(bench.store.settle(batch))
+    assert {bench.job(attempt.job_id).state for attempt in (good, bad)} == {JobState.RUNNING}

@@ -2,49 +2,76 @@
 
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from runwick.contracts.activity import ExecutorActivity
 from runwick.contracts.attempts import Kind, Lane
-from runwick.contracts.outcomes import Answer, Outcome, OutcomeKind, Settlement
+from runwick.contracts.controls import ControlAction, ControlReply
+from runwick.contracts.errors import InvalidArgument, StoreError
+from runwick.contracts.outcomes import Answer, BlackBox, Death, Outcome, OutcomeKind, Settlement
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import JobState, Priority
+from runwick.stores.activities import ACTIVITY_MAX_BYTES
 from runwick.stores.migrations import migrations
 from runwick.stores.sqlite.lease import PRESENCE_KEPT_MS
+from runwick.stores.sqlite.migrate import migrate
 from runwick.stores.sqlite.revision import FOLDER
 from runwick.stores.sqlite.statements import sql
 from runwick.stores.sqlite.store import SqliteStore
-from tests.conformance.ground import FAILURE, LEASE_MS, SUCCESS, USAGE, Bench, held, sqlite_bench
+from tests.conformance.ground import APPLICATION, FAILURE, LEASE_MS, RECOVERY_MS, SUCCESS, USAGE, Bench, sqlite_bench
 
 BY_KEY = {
     "begin_charge": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "begin_kept": "SEARCH hot USING INTEGER PRIMARY KEY",
     "begin_read": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "cancels": "SEARCH hot USING INDEX hot_cancel (application=?)",
     "claim_known": "SEARCH claim USING COVERING INDEX sqlite_autoindex_claim_1",
     "claim_ready": "SEARCH hot USING COVERING INDEX hot_ready (lane=? AND kind=? AND (due_at_ms,job_id)>(?,?)",
     "claim_survey": "SEARCH hot USING COVERING INDEX hot_ready (lane=? AND kind>?)",
     "claim_take": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "command_known": "SEARCH command USING PRIMARY KEY",
+    "control_cancel": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "control_open": "SEARCH job USING INTEGER PRIMARY KEY",
+    "control_target": "SEARCH job USING INDEX sqlite_autoindex_job_1",
     "dispatch_hot": "SEARCH job USING INTEGER PRIMARY KEY",
     "dispatched": "SEARCH job USING INDEX sqlite_autoindex_job_1",
     "end_attempt": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "end_attempt_otherwise": "SEARCH hot USING INTEGER PRIMARY KEY",
     "end_generation": "SEARCH hot USING INTEGER PRIMARY KEY",
     "end_hot": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "expirable": "SEARCH hot USING INDEX hot_expiry (application=? AND expires_at_ms>? AND expires_at_ms<?)",
     "expired": "SEARCH hot USING INDEX hot_lease (application=? AND lease_until_ms>? AND lease_until_ms<?)",
     "held": "SEARCH hot USING INTEGER PRIMARY KEY",
     "job": "SEARCH job USING INDEX sqlite_autoindex_job_1",
     "job_attempts": "SEARCH attempt USING INDEX sqlite_autoindex_attempt_1",
     "settled_before": "SEARCH attempt USING INDEX sqlite_autoindex_attempt_1",
     "job_result": "SEARCH attempt USING COVERING INDEX sqlite_autoindex_attempt_1",
+    "lease_mark": "SEARCH hot USING INTEGER PRIMARY KEY",
     "lease_renew": "SEARCH hot USING INTEGER PRIMARY KEY",
     "lease_valid": "SEARCH hot USING INTEGER PRIMARY KEY",
     "leased": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "look_answer": "SEARCH look USING INDEX sqlite_autoindex_look_1",
+    "looks": "SEARCH look USING INDEX look_open (worker=?)",
     "outlook_waiting": "SEARCH hot USING COVERING INDEX hot_ready (lane=? AND kind=? AND due_at_ms<?)",
+    "presence_end": "SEARCH worker USING PRIMARY KEY",
     "presence_forget": "SEARCH worker USING COVERING INDEX worker_seen (seen_at_ms<?)",
     "resolved": "SEARCH job USING INDEX sqlite_autoindex_job_1",
     "release": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "release_charge": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "stack": "SEARCH look USING INDEX sqlite_autoindex_look_1",
     "wait_retry": "SEARCH hot USING INTEGER PRIMARY KEY",
     "wait_unstarted": "SEARCH hot USING INTEGER PRIMARY KEY",
+}
+
+TABLES = {
+    *{"activity", "application", "attempt", "audit", "claim", "closing", "command", "detail", "hot", "job", "kind"},
+    *{"lane", "look", "policy", "worker"},
 }
 
 
@@ -84,18 +111,29 @@ def plan(statement: str) -> list[str]:
 def test_no_act_searches_through_a_table_or_sorts(statement: str) -> None:
     steps = plan(statement)
     assert any(step.startswith(BY_KEY[statement]) for step in steps), steps
-    tables = {"application", "attempt", "claim", "closing", "detail", "hot", "job", "kind", "lane", "policy", "worker"}
     scanned = {step.split()[1] for step in steps if step.startswith("SCAN")}
-    assert not scanned & tables, steps
+    assert not scanned & TABLES, steps
     assert not any("TEMP B-TREE" in step for step in steps), steps
 
 
 @pytest.mark.parametrize(
     ("statement", "index"),
-    [("claimed_before", "hot_lease"), ("outlook_leased", "hot_lease"), ("outlook_retrying", "hot_retrying")],
+    [
+        ("claimed_before", "hot_lease"),
+        ("outlook_leased", "hot_lease"),
+        ("outlook_retrying", "hot_retrying"),
+        ("recover_of_worker", "hot_lease"),
+    ],
 )
 def test_what_reads_many_rows_reads_no_others(statement: str, index: str) -> None:
     assert any(step.startswith(f"SEARCH hot USING INDEX {index} ") for step in plan(statement))
+
+
+@pytest.mark.parametrize(("statement", "tables"), [("events", 4), ("audit", 1)])
+def test_what_happened_is_read_from_a_position_on_without_sorting(statement: str, tables: int) -> None:
+    steps = plan(statement)
+    assert sum("USING INTEGER PRIMARY KEY (rowid>?)" in step for step in steps) == tables, steps
+    assert not any("SCAN" in step or "TEMP B-TREE" in step for step in steps), steps
 
 
 def test_the_gate_reads_one_entry_of_the_workers_and_no_jobs() -> None:
@@ -183,28 +221,222 @@ def test_costs_stand_in_columns_of_their_own(sqlite: Bench) -> None:
 
 
 def test_a_worker_is_seen_says_good_bye_and_is_forgotten_after_a_day(sqlite: Bench) -> None:
-    def beat() -> None:
-        sqlite.run(sqlite.store.renew(sqlite.presence(), held(), LEASE_MS, 1_000))
-
     seen = "SELECT host, process, queues, executors, seen_at_ms, departed_at_ms FROM runwick_worker"
-    beat()
+    sqlite.renew()
     now_ms = sqlite.clock.now_ms()
     assert rows(sqlite, seen) == [("worker-1", 7, '["reports"]', 2, now_ms, None)]
     sqlite.run(sqlite.store.depart(sqlite.presence()))
     assert rows(sqlite, seen) == [("worker-1", 7, '["reports"]', 2, now_ms, now_ms)]
     sqlite.worker = sqlite.ids.ordered()
     sqlite.clock.advance_ms(PRESENCE_KEPT_MS)
-    beat()
+    sqlite.renew()
     assert len(rows(sqlite, seen)) == 2
-    sqlite.clock.advance_ms(1_000)
-    beat()
+    sqlite.clock.advance_ms(RECOVERY_MS)
+    sqlite.renew()
     assert rows(sqlite, seen) == [("worker-1", 7, '["reports"]', 2, sqlite.clock.now_ms(), None)]
 
 
-def test_a_cancel_that_was_asked_for_reaches_the_recovery(sqlite: Bench) -> None:
+def test_what_a_forgotten_worker_told_goes_with_it(sqlite: Bench) -> None:
+    sqlite.renew(executors=[ExecutorActivity(number=1, pool="main", phase="idle")])
+    assert rows(sqlite, "SELECT count(*) FROM runwick_activity") == [(1,)]
+    sqlite.worker = sqlite.ids.ordered()
+    sqlite.clock.advance_ms(PRESENCE_KEPT_MS + 1)
+    sqlite.renew()
+    assert rows(sqlite, "SELECT count(*) FROM runwick_activity") == [(0,)]
+
+
+def test_a_renewal_leaves_what_was_told_alone_unless_it_tells_something(sqlite: Bench) -> None:
+    sqlite.renew(executors=[ExecutorActivity(number=1, pool="main", phase="idle")])
+    told_at_ms = sqlite.clock.now_ms()
+    sqlite.clock.advance_ms(1)
+    sqlite.renew()
+    assert rows(sqlite, "SELECT told_at_ms FROM runwick_activity") == [(told_at_ms,)]
+
+
+def an_executor(number: int, *, busy: bool) -> ExecutorActivity:
+    """One of which everything is told."""
+    activity = ExecutorActivity(number=number, pool="main", phase="idle", process=1 << 22, attempts=10**9, restarts=9)
+    return (
+        msgspec.structs.replace(
+            activity,
+            phase="handle",
+            job_id=b"j" * 16,
+            attempt_id=b"a" * 16,
+            name="reports.build",
+            begun_at_ms=1_750_000_000_000,
+            cpu_us=10**10,
+            rss_bytes=1 << 40,
+            restarted_for="memory",
+        )
+        if busy
+        else activity
+    )
+
+
+def test_what_200_executors_do_is_kept_whole(sqlite: Bench) -> None:
+    executors = [an_executor(number, busy=True) for number in range(200)]
+    sqlite.renew(executors=executors)
+    (worker,) = sqlite.run(sqlite.store.workers(APPLICATION))
+    assert worker.executors == executors
+
+
+def test_of_too_many_executors_the_idle_ones_are_left_out_first(sqlite: Bench) -> None:
+    executors = [an_executor(number, busy=number % 4 == 3) for number in range(800)]
+    sqlite.renew(executors=executors)
+    (worker,) = sqlite.run(sqlite.store.workers(APPLICATION))
+    kept = {executor.number for executor in worker.executors}
+    assert kept >= {executor.number for executor in executors if executor.job_id is not None}
+    assert 200 < len(kept) < 800
+    ((size_bytes,),) = rows(sqlite, "SELECT length(executors) FROM runwick_activity")
+    assert isinstance(size_bytes, int)
+    assert ACTIVITY_MAX_BYTES - 1_000 < size_bytes <= ACTIVITY_MAX_BYTES
+
+
+def test_a_death_stands_in_the_open_and_the_black_box_with_the_private_details(sqlite: Bench) -> None:
+    box = BlackBox("the last line", "the stack")
+    crash = Outcome(OutcomeKind.CRASHED, code="executor_crashed", death=Death("signal", 9), black_box=box)
+    sqlite.settle(sqlite.claimed(), crash, JobState.FAILED, code="poison_job")
+    assert rows(sqlite, "SELECT death, error, result, black_box FROM runwick_attempt JOIN runwick_detail") == [
+        ('["signal",9,null,null]', None, None, '["the last line","the stack"]')
+    ]
+
+
+def test_a_batch_of_every_kind_of_end_fills_its_rows_in_order(sqlite: Bench) -> None:
+    """More than are inserted at a time, of both widths."""
+    sqlite.dispatch(40)
+    attempts = sqlite.claim().attempts
+    batch = [
+        Settlement(attempt, FAILURE, JobState.RETRYING, "handler_failed", place)
+        if place % 2
+        else Settlement(attempt, SUCCESS, JobState.SUCCEEDED)
+        for place, attempt in enumerate(attempts)
+    ]
+    assert sqlite.run(sqlite.store.settle(batch)) == [Answer.DONE] * 40
+    found = rows(sqlite, "SELECT job, outcome, delay_ms FROM runwick_attempt ORDER BY job")
+    assert found == [
+        (settlement.attempt.job, settlement.outcome.kind.value, settlement.delay_ms) for settlement in batch
+    ]
+
+
+def test_controls_take_their_positions_behind_what_they_close(sqlite: Bench) -> None:
+    leased, (waiting,) = sqlite.claimed(), sqlite.dispatch()
+    (before,) = rows(sqlite, "SELECT max(position) FROM runwick_job")[0]
+    assert isinstance(before, int)
+    sqlite.cancel(leased.job_id, waiting)
+    assert rows(sqlite, "SELECT position FROM runwick_closing") == [(before + 1,)]
+    assert rows(sqlite, "SELECT position, action FROM runwick_audit") == [
+        (before + 2, "cancel"),
+        (before + 3, "cancel"),
+    ]
+
+
+def test_an_opened_generation_may_run_ahead_again(sqlite: Bench) -> None:
     attempt = sqlite.claimed()
-    rows(sqlite, "UPDATE runwick_hot SET cancel_requested_at_ms = 5 WHERE job = ?", attempt.job)
-    sqlite.clock.advance_ms(LEASE_MS)
-    (expired,) = sqlite.recover(JobState.CANCELLED, code="lease_lost")
-    assert expired.cancel_requested
-    assert sqlite.job(attempt.job_id).state is JobState.CANCELLED
+    sqlite.settle(attempt, FAILURE, JobState.FAILED, code="executions_exhausted")
+    sqlite.control(sqlite.order(ControlAction.RETRY, attempt.job_id))
+    assert rows(sqlite, "SELECT ahead, executions, attempts, generation FROM runwick_hot") == [(1, 0, 0, 2)]
+
+
+def test_a_generation_is_opened_once(sqlite: Bench) -> None:
+    attempt = sqlite.claimed()
+    sqlite.settle(attempt, FAILURE, JobState.FAILED, code="executions_exhausted")
+    sqlite.control(sqlite.order(ControlAction.RETRY, attempt.job_id))
+    with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):
+        rows(
+            sqlite,
+            "INSERT INTO runwick_audit (position, application, actor, action, at_ms, job, generation) "
+            "SELECT position + 1, application, actor, 'rerun', at_ms, job, generation FROM runwick_audit",
+        )
+
+
+def test_a_page_reads_no_more_rows_than_it_was_asked_for_whosever_they_are(sqlite: Bench) -> None:
+    """So that one application's history is never searched for among millions of another's rows."""
+    sqlite.dispatch(5, application="office")
+    (job_id,) = sqlite.dispatch()
+    first = sqlite.run(sqlite.store.events(APPLICATION, None, 4))
+    assert (first.events, first.more) == ([], True)
+    second = sqlite.run(sqlite.store.events(APPLICATION, first.cursor, 4))
+    assert ([event.job_id for event in second.events], second.more) == ([job_id], False)
+    third = sqlite.run(sqlite.store.events(APPLICATION, second.cursor, 4))
+    assert (third.events, third.cursor, third.more) == ([], second.cursor, False)
+
+
+@pytest.mark.parametrize("cursor", ["", "-1", "1.0", " 1", "١", "1" * 19, "9182.3"])
+def test_what_is_no_cursor_of_this_store_is_refused(sqlite: Bench, cursor: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        sqlite.events(after=cursor)
+    assert refused.value.code == "invalid_argument"
+    with pytest.raises(InvalidArgument):
+        sqlite.audit(after=cursor)
+
+
+def test_requests_wake_the_worker_they_are_for_in_this_process(sqlite: Bench) -> None:
+    woken: list[str] = []
+    stop = sqlite.store.wake_on_requests(sqlite.worker, lambda: woken.append("its worker"))
+    sqlite.store.wake_on_requests(sqlite.ids.ordered(), lambda: woken.append("another"))
+    attempt, (waiting,) = sqlite.claimed(), sqlite.dispatch()
+    sqlite.marked(attempt)
+    sqlite.cancel(waiting)
+    assert woken == []
+    order = sqlite.order(ControlAction.LOOK, attempt.job_id)
+    sqlite.control(order)
+    sqlite.cancel(attempt.job_id)
+    assert woken == ["its worker"] * 2
+    stop()
+    sqlite.control(order)
+    assert len(woken) == 2
+
+
+def test_an_opened_generation_is_work_for_whoever_waits(sqlite: Bench) -> None:
+    attempt = sqlite.claimed()
+    sqlite.succeed(attempt)
+    woken: list[int] = []
+    sqlite.store.wake_on_work(lambda: woken.append(1))
+    sqlite.control(sqlite.order(ControlAction.RERUN, attempt.job_id))
+    assert woken == [1]
+
+
+def test_two_processes_cancel_and_one_of_them_does(sqlite: Bench) -> None:
+    (job_id,) = sqlite.dispatch()
+    order, other_order = (sqlite.order(ControlAction.CANCEL, job_id) for _ in range(2))
+    beside = sqlite.another()
+    try:
+        (done,), (late,) = sqlite.control(order).answers, beside.run(beside.control(other_order)).answers
+        assert (done.code, late.code) == (None, "stale_revision")
+        assert beside.run(beside.control(order)) == ControlReply([done], replayed=True)
+        with pytest.raises(StoreError) as refused:
+            beside.run(beside.control(msgspec.structs.replace(order, reason="another")))
+        assert refused.value.code == "operation_conflict"
+    finally:
+        beside.close()
+    assert rows(sqlite, "SELECT count(*) FROM runwick_command") == [(1,)]
+    assert rows(sqlite, "SELECT count(*) FROM runwick_audit") == [(1,)]
+
+
+def test_threads_that_send_one_command_change_a_job_once_and_hear_the_same(sqlite: Bench) -> None:
+    attempt = sqlite.claimed()
+    sqlite.succeed(attempt)
+    order = sqlite.order(ControlAction.RERUN, attempt.job_id)
+    others = [msgspec.structs.replace(order, command_id=sqlite.ids.ordered()) for _ in range(4)]
+    with ThreadPoolExecutor(8) as threads:
+        replies = list(threads.map(sqlite.control, [order] * 4 + others))
+    same = {msgspec.json.encode(reply.answers) for reply in replies[:4]}
+    assert len(same) == 1
+    codes = Counter(reply.answers[0].code for reply in replies if not reply.replayed)
+    assert codes[None] == 1
+    assert codes.total() - 1 == codes["stale_generation"]
+    assert rows(sqlite, "SELECT action, generation FROM runwick_audit") == [("rerun", 2)]
+    assert rows(sqlite, "SELECT generation, revision FROM runwick_hot") == [(2, sqlite.job(attempt.job_id).revision)]
+
+
+def test_a_stored_payload_that_is_no_text_is_only_its_handlers_trouble(sqlite: Bench) -> None:
+    """Found a bad escape in one row, everybody who reads others goes on."""
+    (job_id,) = sqlite.dispatch()
+    rows(sqlite, "UPDATE runwick_job SET payload = X'FF5C7544383000', metadata = X'5C'")
+    assert sqlite.job(job_id).state is JobState.PENDING
+    assert [event.job_id for event in sqlite.events()] == [job_id]
+    assert isinstance(sqlite.store, SqliteStore)
+    assert migrate(sqlite.store.path, sqlite.clock, sqlite.ids).applied == ()
+    (attempt,) = sqlite.claim().attempts
+    assert attempt.payload == b"\xff\\uD80\x00"
+    assert sqlite.succeed(attempt) is Answer.DONE

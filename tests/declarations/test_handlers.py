@@ -54,7 +54,29 @@ def test_a_function_is_bound_by_its_first_parameter() -> None:
         is_async=False,
         parameters=(Parameter("work", "job"), Parameter("ctx", "context")),
         needs_loop=False,
+        takes_context=True,
     )
+
+
+def test_how_a_handler_is_interrupted() -> None:
+    def seeing(job: Shrink, ctx: JobContext) -> None: ...
+    def blind(job: Shrink) -> None: ...
+
+    right: list[tuple[Any, Any, bool]] = [(seeing, "raise", True), (seeing, "token", True), (blind, "raise", False)]
+    for target, interrupt, takes_context in right:
+        rw = an_app()
+        rw.handler(interrupt=interrupt)(target)
+        assert (bound(rw).interrupt, bound(rw).takes_context) == (interrupt, takes_context)
+    wrong: list[tuple[Any, Any, str]] = [
+        (blind, "token", 'has interrupt="token" but no way to see the token; take ctx: JobContext as well.'),
+        (seeing, "never", 'has interrupt=\'never\'; it is "raise" or "token".'),
+        (seeing, None, 'has interrupt=None; it is "raise" or "token".'),
+    ]
+    for target, interrupt, sentence in wrong:
+        rw = an_app()
+        rw.handler(interrupt=interrupt)(target)
+        found = problem(rw)
+        assert (found.code, found.message.endswith(sentence)) == ("invalid_handler", True)
 
 
 def test_an_async_function_needs_a_loop() -> None:

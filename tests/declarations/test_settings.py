@@ -42,6 +42,7 @@ def test_the_librarys_settings() -> None:
         unstarted_initial_ms=1_000,
         unstarted_max_ms=30_000,
         max_crashes=3,
+        error_detail="full",
     )
 
 
@@ -53,6 +54,7 @@ def test_the_librarys_settings() -> None:
         ("max_executions", (5, 6, 7), lambda found: found.policy.max_executions),
         ("max_unstarted", (6, 7, 8), lambda found: found.policy.max_unstarted),
         ("max_crashes", (4, 5, 6), lambda found: found.policy.max_crashes),
+        ("error_detail", ("message", "full", "message"), lambda found: found.policy.error_detail),
     ],
 )
 def test_later_layers_win(setting: str, values: tuple[Any, Any, Any], read: Any) -> None:
@@ -114,6 +116,8 @@ def test_one_layer_must_agree_with_itself() -> None:
         ({"retry_delay": timedelta(1)}, "invalid_policy", "must be a pair of timedelta, (initial, maximum)"),
         ({"max_unstarted": 0}, "invalid_policy", "max_unstarted (0) must be ≥ 1"),
         ({"max_crashes": 0}, "invalid_policy", "max_crashes (0) must be ≥ 1"),
+        ({"error_detail": "none"}, "invalid_policy", 'error_detail ("none") must be "full" or "message"'),
+        ({"error_detail": None}, "invalid_policy", 'error_detail (None) must be "full" or "message"'),
         ({"queue": "two words"}, "invalid_name", 'queue "two words" is not a name'),
         ({"priority": "urgent"}, "invalid_priority", 'priority "urgent" must be high, medium or low'),
     ],

@@ -48,7 +48,7 @@ def claimed(rw: Runwick) -> list[Attempt]:
 
 def begun(rw: Runwick, attempt: Attempt) -> Attempt:
     """A large payload is read by the begin."""
-    read = rw.store.run(rw.store.begin(attempt))
+    read = rw.store.run(rw.store.begin(attempt)).attempt
     assert read is not None
     return read
 

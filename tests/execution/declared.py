@@ -9,7 +9,8 @@ from runwick.contracts.jobs import Job, JobSettings, job
 from runwick.contracts.states import Priority
 from runwick.declarations.catalog import Catalog
 from runwick.declarations.declarations import Declarations
-from runwick.declarations.handlers import DeclaredHandler
+from runwick.declarations.handlers import DeclaredHandler, Interrupt
+from runwick.declarations.middleware import DeclaredMiddleware
 from runwick.declarations.providers import DeclaredProvider
 from runwick.execution.invoke import Invoker
 from runwick.execution.run import Run
@@ -38,12 +39,16 @@ def a_catalog(
     *handlers: Callable[..., Any],
     attempt: tuple[Callable[..., Any], ...] = (),
     process: tuple[Callable[..., Any], ...] = (),
+    middleware: tuple[Callable[..., Any], ...] = (),
+    interrupt: Interrupt = "raise",
 ) -> Catalog:
-    """The catalog of these handlers and the providers of each scope."""
+    """The catalog of these handlers, what wraps all of them, and the providers of each scope."""
     local_names = sys._getframe(1).f_locals
     declarations = Declarations("shop", JobSettings(), lambda *_: [], lambda *_: [])
     for handler in handlers:
-        declarations.add_handler(DeclaredHandler(handler, local_names))
+        declarations.add_handler(DeclaredHandler(handler, local_names, interrupt))
+    for each in middleware:
+        declarations.add_middleware(DeclaredMiddleware(each, local_names), None)
     for scope, sources in (("attempt", attempt), ("process", process)):
         for source in sources:
             declarations.add_provider(DeclaredProvider(source, scope, local_names))

@@ -5,11 +5,14 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from runwick.contracts.activity import StackAnswer
 from runwick.contracts.attempts import Attempt
 from runwick.contracts.backends import Completion
 from tests.attempts import an_attempt
 
 DEADLINE_S = 10
+FAR_S = float("inf")
+"""A lease that does not run out."""
 
 
 def attempts(*numbers: int) -> list[Attempt]:
@@ -24,6 +27,7 @@ class Heard:
         self.completions: list[Completion] = []
         self.released: list[Attempt] = []
         self.given_up: list[Attempt] = []
+        self.stacks: list[StackAnswer] = []
         self.changes = 0
         self._news = asyncio.Event()
 
@@ -37,6 +41,9 @@ class Heard:
     def gave_up(self, attempts: Sequence[Attempt]) -> None:
         self.given_up += attempts
         self._news.set()
+
+    def looked(self, answer: StackAnswer) -> None:
+        self.stacks.append(answer)
 
     def room_changed(self) -> None:
         self.changes += 1

@@ -5,8 +5,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from runwick.contracts.cancelling import Cancellation
 from runwick.contracts.context import JobContext
 from runwick.contracts.policies import JobPolicy
+from runwick.execution.cancellation import NEVER, Token
 from runwick.execution.context import RunContext
 from runwick.execution.run import Run
 from tests.execution.declared import BuildReport, a_catalog, a_run
@@ -19,8 +21,8 @@ CATALOG = a_catalog(handler)
 ENTRY = CATALOG.by_record[BuildReport]
 
 
-def a_context(run: Run | None = None) -> JobContext:
-    return RunContext(CATALOG.application, run or a_run(), ENTRY, BuildReport(3))
+def a_context(run: Run | None = None, token: Cancellation = NEVER) -> JobContext:
+    return RunContext(CATALOG.application, run or a_run(), ENTRY, BuildReport(3), token)
 
 
 def test_every_documented_fact_is_there() -> None:
@@ -76,6 +78,12 @@ def test_items_are_the_runs_own() -> None:
     context.items["seen"] = 1
     assert context.items == {"seen": 1}
     assert a_context().items == {}
+
+
+def test_its_cancellation_is_the_token_of_the_run() -> None:
+    token = Token()
+    assert a_context(token=token).cancellation is token
+    assert not a_context().cancellation.is_set()
 
 
 def test_it_says_what_it_is() -> None:

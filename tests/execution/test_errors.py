@@ -3,7 +3,15 @@
 import pytest
 
 from runwick.contracts.outcomes import ERROR_TEXT_MAX_BYTES
-from runwick.execution.errors import MESSAGE_MAX_BYTES, TYPE_MAX_BYTES, detail_of, message_of, storable
+from runwick.execution.errors import (
+    BRIEF_MAX_CHARACTERS,
+    MESSAGE_MAX_BYTES,
+    TYPE_MAX_BYTES,
+    brief_detail_of,
+    detail_of,
+    message_of,
+    storable,
+)
 
 
 def raised(error: BaseException) -> BaseException:
@@ -188,3 +196,30 @@ def test_what_is_left_out_is_counted() -> None:
     head, mark, tail = kept.split("\n")
     assert (set(head), set(tail)) == ({"1"}, {"2"})
     assert mark == f"[… {2000 - len(head) - len(tail):,} characters left out …]"
+
+
+# Type and message alone -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "character", ["a", "ä", "\u20ac", "\U0001f4a5"], ids=["1 byte", "2 bytes", "3 bytes", "4 bytes"]
+)
+@pytest.mark.parametrize("size", [999, 1000, 1001, 50_000])
+def test_a_brief_message_has_at_most_1000_characters(character: str, size: int) -> None:
+    error = raised(ValueError(character * size))
+    detail = brief_detail_of(error, error)
+    assert (detail.type, detail.text) == ("ValueError", "")
+    if size <= BRIEF_MAX_CHARACTERS:
+        assert detail.message == character * size
+    else:
+        assert detail.message == character * 999 + "…"
+
+
+def test_a_brief_message_is_storable_whatever_was_raised() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise OSError
+
+    for error in (ValueError("a\0b\ud800"), Mute()):
+        assert_storable(brief_detail_of(error, error).message, 4 * BRIEF_MAX_CHARACTERS)
+    assert brief_detail_of(ValueError(), "a\0b").message == "a\ufffdb"

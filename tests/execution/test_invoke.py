@@ -16,6 +16,7 @@ from runwick.contracts.context import JobContext
 from runwick.contracts.errors import PermanentJobFailure
 from runwick.contracts.jobs import Job, job
 from runwick.contracts.outcomes import RESULT_MAX_BYTES, Outcome, OutcomeKind
+from runwick.contracts.policies import JobPolicy
 from tests.ambient import FakeClock
 from tests.execution.declared import PAYLOAD, BuildReport, DropReport, a_catalog, a_run, an_invoker
 
@@ -281,6 +282,34 @@ def test_a_kind_without_a_handler_is_worth_another_try() -> None:
     assert (outcome.kind, outcome.code) == (OutcomeKind.FAILED, "handler_failed")
     assert outcome.error is not None
     assert outcome.error.message == "no handler for reports.drop version 1 is loaded here"
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ValueError("out of ink"), "out of ink"),
+        (PermanentJobFailure("no_ink", "The ink is gone."), "The ink is gone."),
+        (ValueError("\U0001f4a5" * 1001), "\U0001f4a5" * 999 + "…"),
+    ],
+    ids=["error", "permanent", "long"],
+)
+def test_only_type_and_message_are_kept_where_the_policy_says_so(error: Exception, message: str) -> None:
+    def shop() -> Iterator[str]:
+        yield "north"
+
+    def closing() -> Iterator[int]:
+        try:
+            yield 1
+        finally:
+            raise OSError("while closing")
+
+    def handler(job: BuildReport, shop: str, closing: int) -> None:
+        raise error
+
+    invoker = an_invoker(a_catalog(handler, attempt=(shop, closing)))
+    detail = invoker.invoke_blocking(a_run(policy=JobPolicy(error_detail="message")), PAYLOAD).error
+    assert detail is not None
+    assert (detail.type.rpartition(".")[2], detail.message, detail.text) == (type(error).__name__, message, "")
 
 
 def test_what_a_failed_handler_held_is_freed_at_once() -> None:

@@ -196,3 +196,25 @@ def test_a_stopwatch_knows_wall_time_alone() -> None:
 
 def test_nothing_is_measured_when_recording_is_off() -> None:
     assert unmeasured()() is None
+
+
+def test_what_was_used_before_is_left_when_an_attempt_begins() -> None:
+    left: list[tuple[int, ...]] = []
+    meter = Meter(SystemClock(), leave=left.append, allocations=lambda: (1_000, 10))
+    burn(0.02)
+    usage_of(lambda: resident(5), meter)
+    usage_of(lambda: None, meter)
+    first, second = left
+    assert len(first) == 10
+    assert first[0] + first[1] >= 20_000
+    assert first[-2:] == (1_000, 10)
+    assert all(earlier <= later for earlier, later in zip(first, second, strict=True))
+    assert second[3] > first[3], "the first attempt touched new pages"
+
+
+def test_allocations_are_counted_by_whoever_counts_them() -> None:
+    counted = iter([(1_000, 10), (1_500, 13)])
+    usage = usage_of(lambda: None, Meter(SystemClock(), allocations=lambda: next(counted)))
+    assert (usage.allocated_bytes, usage.allocated_blocks, usage.allocations_by) == (500, 3, "counted")
+    usage = usage_of(lambda: None)
+    assert (usage.allocated_bytes, usage.allocated_blocks, usage.allocations_by) == (None, None, None)

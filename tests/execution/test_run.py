@@ -15,7 +15,7 @@ ATTEMPT = an_attempt(
     number=4,
     execution=3,
     generation=2,
-    policy=JobPolicy(max_executions=5),
+    policy=JobPolicy(max_executions=5, error_detail="message"),
     payload=b'{"path":"a.png"}',
     metadata=b'{"shop":"north"}',
     tenant="north",
@@ -42,7 +42,12 @@ def test_a_run_comes_back_as_it_was() -> None:
         tenant="north",
         traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         tracestate="vendor=1",
+        message_only=True,
     )
+
+
+def test_all_of_an_error_is_kept_unless_the_policy_says_otherwise() -> None:
+    assert not Run.of(an_attempt()).message_only
 
 
 def test_a_run_outlives_the_memory_it_was_read_from() -> None:

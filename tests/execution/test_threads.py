@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import datetime
 import os
 import threading
 import time
@@ -12,15 +13,17 @@ import pytest
 
 from runwick.contracts.attempts import Kind
 from runwick.contracts.backends import Backend
+from runwick.contracts.cancelling import CancellationCause
+from runwick.contracts.context import JobContext
 from runwick.contracts.outcomes import OutcomeKind
 from runwick.contracts.policies import JobPolicy
-from runwick.execution.slots import Held
+from runwick.execution.held import Held
 from runwick.execution.threads import ThreadBackend
 from runwick.runtime.ambient import SystemClock
 from runwick.runtime.threads import LoopThread
 from tests.attempts import an_attempt
 from tests.execution.declared import BuildReport, DropReport, a_catalog, an_invoker
-from tests.execution.heard import DEADLINE_S, Heard, attempts
+from tests.execution.heard import DEADLINE_S, FAR_S, Heard, attempts
 
 T = TypeVar("T")
 
@@ -41,13 +44,13 @@ class Place:
     """Backends that share an invoker, and the engine's loop."""
 
     def __init__(self, *handlers: Callable[..., Any], pools: int = 1, **options: Any) -> None:
-        grace_s = options.pop("grace_s", 10.0)
+        bounds = {name: options.pop(name, 10.0) for name in ("cancellation_grace_s", "cleanup_budget_s")}
         concurrency = options.pop("concurrency", 2)
         loop = asyncio.get_running_loop()
         clock = SystemClock()
         self.invoker = an_invoker(a_catalog(*handlers, **options), record_usage=True, alone=False, loop=loop)
         self.backends = [
-            ThreadBackend(self.invoker, f"pool{n}", concurrency=concurrency, clock=clock, loop=loop, grace_s=grace_s)
+            ThreadBackend(self.invoker, f"pool{n}", concurrency=concurrency, clock=clock, loop=loop, **bounds)
             for n in range(pools)
         ]
         self.backend = self.backends[0]
@@ -130,7 +133,7 @@ def test_plain_handlers_run_at_once_each_in_a_thread() -> None:
 
         async with Place(handler) as place:
             assert (await place.call(place.backend.room)).free == 2
-            await place.call(place.backend.hand_over, attempts(1, 2))
+            await place.call(place.backend.hand_over, attempts(1, 2), FAR_S)
             done = await place.engine(place.heard.until_completed(2))
             assert {(each.attempt.job, each.outcome.result) for each in done} == {(1, b"1"), (2, b"2")}
             room = await place.call(place.backend.room)
@@ -158,7 +161,7 @@ def test_async_handlers_run_at_once_on_the_applications_loop() -> None:
             return job.pages
 
         async with Place(handler) as place:
-            await place.call(place.backend.hand_over, attempts(1, 2))
+            await place.call(place.backend.hand_over, attempts(1, 2), FAR_S)
             await place.engine(place.heard.until_completed(2))
         assert running == [asyncio.get_running_loop()] * 2
 
@@ -170,7 +173,7 @@ def test_only_wall_time_is_attributed() -> None:
         def handler(job: BuildReport) -> None: ...
 
         async with Place(handler) as place:
-            await place.call(place.backend.hand_over, attempts(1))
+            await place.call(place.backend.hand_over, attempts(1), FAR_S)
             (done,) = await place.engine(place.heard.until_completed(1))
         assert done.outcome.usage is not None
         assert done.outcome.usage.wall_us is not None
@@ -197,7 +200,7 @@ def test_no_handler_holds_the_engine_up() -> None:
 
             asking = threading.Thread(target=asks)
             asking.start()
-            await place.call(place.backend.hand_over, attempts(1))
+            await place.call(place.backend.hand_over, attempts(1), FAR_S)
             await place.engine(place.heard.until_completed(1))
             asking.join()
         assert answered.is_set()
@@ -219,14 +222,14 @@ def test_what_has_not_begun_is_taken_back_and_never_runs() -> None:
         async with Place(handler) as place:
 
             def hand_over_and_take_back() -> list[int]:
-                place.backend.hand_over(attempts(1, 2))
+                place.backend.hand_over(attempts(1, 2), FAR_S)
                 return [attempt.job for attempt in place.backend.take_back()]
 
             # The application's loop waits for this, so no task of its own can begin meanwhile.
             asked = asyncio.run_coroutine_threadsafe(_answer(hand_over_and_take_back), place._engine_loop)
             assert asked.result(DEADLINE_S) == [1, 2]
             assert place.backend.running() == 0
-            await place.call(place.backend.hand_over, attempts(3))
+            await place.call(place.backend.hand_over, attempts(3), FAR_S)
             await place.engine(place.heard.until_completed(1))
         assert ran == [3]
 
@@ -234,7 +237,7 @@ def test_what_has_not_begun_is_taken_back_and_never_runs() -> None:
 
 
 def test_a_run_and_who_takes_it_back_exclude_each_other() -> None:
-    held = Held(an_attempt())
+    held = Held(an_attempt(), 1, SystemClock())
     assert held.seize()
     assert not held.seize()
 
@@ -253,10 +256,10 @@ def test_stopping_by_force_interrupts_async_runs_and_waits_for_no_plain_one() ->
 
         async with Place(plain, awaits) as place:
             drop = an_attempt(2, kind=DROP, payload=b"{}")
-            await place.call(place.backend.hand_over, [*attempts(1), drop])
+            await place.call(place.backend.hand_over, [*attempts(1), drop], FAR_S)
             await wait_beside(begun)
             await asyncio.sleep(0)
-            await place.call(place.backend.stop_by_force)
+            await place.call(place.backend.ask, None, CancellationCause.SHUTDOWN, 0.0)
             (first,) = await place.engine(place.heard.until_completed(1))
             assert (first.attempt, first.outcome.kind) == (drop, OutcomeKind.INTERRUPTED)
             await place.engine(place.backend.stop())
@@ -281,9 +284,9 @@ def test_only_the_runs_that_were_named_are_stopped() -> None:
             return job.pages
 
         async with Place(handler) as place:
-            await place.call(place.backend.hand_over, attempts(1, 2))
+            await place.call(place.backend.hand_over, attempts(1, 2), FAR_S)
             await inside.wait()
-            await place.call(place.backend.stop_runs, [*attempts(2), *attempts(7)])
+            await place.call(place.backend.ask, [*attempts(2), *attempts(7)], CancellationCause.SHUTDOWN, 10.0)
             (stopped,) = await place.engine(place.heard.until_completed(1))
             assert (stopped.attempt.job, stopped.outcome.kind) == (2, OutcomeKind.INTERRUPTED)
             ends.set()
@@ -298,7 +301,7 @@ def test_an_async_run_is_stopped_at_its_time_limit() -> None:
             await asyncio.Event().wait()
 
         async with Place(handler) as place:
-            await place.call(place.backend.hand_over, [an_attempt(policy=JobPolicy(execution_timeout_ms=5))])
+            await place.call(place.backend.hand_over, [an_attempt(policy=JobPolicy(execution_timeout_ms=5))], FAR_S)
             (ended,) = await place.engine(place.heard.until_completed(1))
             assert (ended.outcome.kind, ended.outcome.code) == (OutcomeKind.TIMED_OUT, "execution_timed_out")
             assert place.heard.given_up == []
@@ -314,9 +317,9 @@ def test_a_plain_run_past_its_limit_is_given_up_and_ends_late() -> None:
             wait_here(ends)
             return "late"
 
-        async with Place(handler, grace_s=0.02, concurrency=1) as place:
+        async with Place(handler, cancellation_grace_s=0.02, concurrency=1) as place:
             overdue = an_attempt(policy=JobPolicy(execution_timeout_ms=5))
-            await place.call(place.backend.hand_over, [overdue])
+            await place.call(place.backend.hand_over, [overdue], FAR_S)
             assert await place.engine(place.heard.until_given_up(1)) == [overdue]
             assert (await place.call(place.backend.room)).free == 0
             ends.set()
@@ -326,7 +329,7 @@ def test_a_plain_run_past_its_limit_is_given_up_and_ends_late() -> None:
     on_a_loop(scenario)
 
 
-def test_a_run_that_ends_in_time_is_not_given_up_later() -> None:
+def test_a_run_that_ends_in_time_is_not_asked_to_stop_later() -> None:
     async def scenario() -> None:
         ends = threading.Event()
 
@@ -335,12 +338,112 @@ def test_a_run_that_ends_in_time_is_not_given_up_later() -> None:
 
         async with Place(handler) as place:
             limited = an_attempt(policy=JobPolicy(execution_timeout_ms=60_000))
-            await place.call(place.backend.hand_over, [limited])
+            await place.call(place.backend.hand_over, [limited], FAR_S)
             (held,) = place.backend._held.values()
             ends.set()
             await place.engine(place.heard.until_completed(1))
-            assert held.giving_up is not None
-            assert held.giving_up.cancelled()
+            assert held.limiting is not None
+            assert held.limiting.cancelled()
+
+    on_a_loop(scenario)
+
+
+def test_a_plain_run_sees_its_token_and_ends_by_it() -> None:
+    async def scenario() -> None:
+        begun = threading.Event()
+
+        def handler(job: BuildReport, ctx: JobContext) -> None:
+            begun.set()
+            assert ctx.cancellation.wait(datetime.timedelta(seconds=DEADLINE_S))
+            ctx.cancellation.raise_if_set()
+
+        async with Place(handler) as place:
+            await place.call(place.backend.hand_over, attempts(1), FAR_S)
+            await wait_beside(begun)
+            await place.call(place.backend.ask, attempts(1), CancellationCause.USER_REQUESTED, 3600.0)
+            (ended,) = await place.engine(place.heard.until_completed(1))
+            assert (ended.outcome.kind, ended.outcome.code) == (OutcomeKind.CANCELLED, "cancel_requested")
+            assert place.heard.given_up == []
+
+    on_a_loop(scenario)
+
+
+def test_a_plain_run_that_does_not_look_is_given_up_at_the_bound() -> None:
+    async def scenario() -> None:
+        begun, ends = threading.Event(), threading.Event()
+
+        def handler(job: BuildReport) -> None:
+            begun.set()
+            wait_here(ends)
+
+        async with Place(handler) as place:
+            await place.call(place.backend.hand_over, attempts(1), FAR_S)
+            await wait_beside(begun)
+            await place.call(place.backend.ask, None, CancellationCause.USER_REQUESTED, 0.01)
+            assert await place.engine(place.heard.until_given_up(1)) == attempts(1)
+            health = await place.call(place.backend.health)
+            assert (health.role, health.code) == ("pool pool0", "executors_missing")
+            ends.set()
+            await place.engine(place.heard.until_completed(1))
+
+    on_a_loop(scenario)
+
+
+def test_a_plain_run_shows_the_stack_of_its_thread_while_it_runs() -> None:
+    async def scenario() -> None:
+        begun, ends = threading.Event(), threading.Event()
+
+        def handler(job: BuildReport) -> None:
+            begun.set()
+            wait_here(ends)
+
+        async with Place(handler) as place:
+            await place.call(place.backend.hand_over, attempts(1), FAR_S)
+            await wait_beside(begun)
+            wanted = [attempts(1)[0].attempt_id]
+            await place.call(place.backend.look, wanted)
+            (answer,) = place.heard.stacks
+            assert answer.attempt_id == wanted[0]
+            assert answer.text.index("in handler") < answer.text.index("in wait_here")
+            assert "wait_here(ends)" in answer.text
+            ends.set()
+            await place.engine(place.heard.until_completed(1))
+            await place.call(place.backend.look, wanted)
+            assert len(place.heard.stacks) == 1
+
+    on_a_loop(scenario)
+
+
+@pytest.mark.parametrize("blocks", [False, True], ids=["waits", "blocks its loop"])
+def test_an_async_run_shows_its_own_stack_also_when_it_holds_its_loop_up(blocks: bool) -> None:
+    async def scenario() -> None:
+        inside, looked, ends = threading.Event(), threading.Event(), asyncio.Event()
+
+        async def holds_up(job: BuildReport) -> None:
+            inside.set()
+            wait_here(looked)
+
+        async def waits(job: BuildReport) -> None:
+            inside.set()
+            await ends.wait()
+
+        async with Place(holds_up if blocks else waits) as place:
+
+            def look() -> None:
+                wait_here(inside)
+                place._engine.call_soon(lambda: place.backend.look([attempts(1)[0].attempt_id]))
+                place._engine.call_soon(looked.set)
+                wait_here(looked)
+
+            looking = threading.Thread(target=look)
+            looking.start()
+            await place.call(place.backend.hand_over, attempts(1), FAR_S)
+            await asyncio.to_thread(looking.join)
+            ends.set()
+            await place.engine(place.heard.until_completed(1))
+            (answer,) = place.heard.stacks
+            called, within = ("in holds_up", "in wait_here") if blocks else ("in waits", "in wait")
+            assert answer.text.index("in invoke") < answer.text.index(called) < answer.text.rindex(within)
 
     on_a_loop(scenario)
 
@@ -367,7 +470,7 @@ def test_context_variables_are_the_applications_and_each_attempts_own() -> None:
         async with Place(plain, awaits, concurrency=1, process=(engine,)) as place:
             for number in range(4):
                 kind = DROP if number % 2 else BUILD
-                await place.call(place.backend.hand_over, [an_attempt(number, kind=kind, payload=b"{}")])
+                await place.call(place.backend.hand_over, [an_attempt(number, kind=kind, payload=b"{}")], FAR_S)
                 done = await place.engine(place.heard.until_completed(number + 1))
                 assert done[-1].outcome.result == b'"the application\'s"'
         assert variable.get() == "the application's"
@@ -412,7 +515,7 @@ def test_process_scope_is_opened_once_for_all_pools_threads_and_tasks() -> None:
         async with Place(plain, awaits, pools=2, process=(client, engine)) as place:
             for number, backend in enumerate(place.backends):
                 drop = an_attempt(10 + number, kind=DROP, payload=b"{}")
-                await place.call(backend.hand_over, [*attempts(number), drop])
+                await place.call(backend.hand_over, [*attempts(number), drop], FAR_S)
             await place.engine(place.heard.until_completed(4))
             assert all(each.outcome.kind is OutcomeKind.SUCCEEDED for each in place.heard.completions)
         assert [what for what, _ in told] == ["client opened", "engine opened", "engine closed", "client closed"]
@@ -444,7 +547,7 @@ def test_one_of_process_scope_that_does_not_open_fails_the_attempt_and_is_tried_
 
         async with Place(awaits if is_async else plain, process=(engine,)) as place:
             for number in (1, 2):
-                await place.call(place.backend.hand_over, attempts(number))
+                await place.call(place.backend.hand_over, attempts(number), FAR_S)
                 await place.engine(place.heard.until_completed(number))
             failed, succeeded = [each.outcome for each in place.heard.completions]
         assert (failed.kind, failed.code) == (OutcomeKind.FAILED, "provider_failed")
@@ -465,7 +568,7 @@ def test_who_asks_after_the_end_gets_no_value_of_process_scope() -> None:
 
         async with Place(handler, process=(engine,)) as place:
             await place.invoker.close_async()
-            await place.call(place.backend.hand_over, attempts(1))
+            await place.call(place.backend.hand_over, attempts(1), FAR_S)
             (ended,) = await place.engine(place.heard.until_completed(1))
         assert (ended.outcome.code, ended.outcome.error.message) == (  # type: ignore[union-attr]
             "provider_failed",
@@ -503,7 +606,7 @@ def test_a_plain_handler_may_need_what_is_async() -> None:
             raise ValueError("its failure")
 
         async with Place(handler, attempt=(client, session)) as place:
-            await place.call(place.backend.hand_over, attempts(1))
+            await place.call(place.backend.hand_over, attempts(1), FAR_S)
             (ended,) = await place.engine(place.heard.until_completed(1))
         assert (ended.outcome.code, ended.outcome.error.message) == ("handler_failed", "its failure")  # type: ignore[union-attr]
         assert [what for what, _ in told] == ["opened", "session", "handled", "saw its failure"]
@@ -534,7 +637,7 @@ def test_a_loop_that_is_closed_ends_the_worker_and_nothing_is_charged() -> None:
         heard = Heard()
         heard.failed = reasons.append  # type: ignore[method-assign,assignment]
         await backend.start(heard)
-        backend.hand_over(attempts(1))
+        backend.hand_over(attempts(1), FAR_S)
         assert ([attempt.job for attempt in heard.released], backend.running()) == ([1], 0)
         assert reasons == ["the event loop of its async handlers is closed"]
         await backend.stop()
@@ -558,7 +661,7 @@ def test_a_child_that_a_handler_forked_ends_where_the_handler_does(is_async: boo
             plain(job)
 
         async with Place(awaits if is_async else plain) as place:
-            await place.call(place.backend.hand_over, attempts(1))
+            await place.call(place.backend.hand_over, attempts(1), FAR_S)
             await place.engine(place.heard.until_completed(1))
             assert await asyncio.to_thread(_status_of, children[0]) == 0
 

@@ -1,6 +1,6 @@
 """What the campaigns share."""
 
 from tests.faults.failing_sqlite import saboteur
-from tests.faults.sqlite_site import scene, site
+from tests.faults.sqlite_site import site, stage
 
-__all__ = ["saboteur", "scene", "site"]
+__all__ = ["saboteur", "site", "stage"]

@@ -1,20 +1,24 @@
 """Processes that are killed and a disk that fills up, for real."""
 
 import itertools
+import os
 import resource
+import signal
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from runwick.config.options import SqliteOptions
+from runwick.contracts.controls import ControlAction
 from runwick.contracts.dispatching import Command
 from runwick.contracts.errors import OutcomeUnknown, StoreError
+from runwick.contracts.states import JobState
 from runwick.stores.sqlite.store import SqliteStore
-from tests.conformance.ground import APPLICATION, Bench, sqlite_bench
-from tests.conformance.scene import READS, Scene
+from tests.conformance.ground import APPLICATION, HIGH, sqlite_bench
+from tests.conformance.scene import READS
 from tests.faults.failing_sqlite import KILLED, Fault, Saboteur
-from tests.faults.sqlite_site import Opened, Site, acts, on_open_store, state_of, undisturbed
+from tests.faults.sqlite_site import Opened, Site, Stage, acts, on_open_store, state_of, undisturbed
 from tests.faults.test_sqlite_faults import STATEMENTS
 from tests.sqlite.processes import Child, Peer
 
@@ -40,9 +44,9 @@ def killed(saboteur: Saboteur, opened: Opened, path: Path, kill: Fault, number: 
 
 @pytest.mark.parametrize("name", sorted(set(STATEMENTS) - READS))
 def test_a_process_that_is_killed_at_any_statement_leaves_nothing_half_done(
-    saboteur: Saboteur, site: Site, scene: tuple[Bench, Scene], name: str
+    saboteur: Saboteur, site: Site, stage: Stage, name: str
 ) -> None:
-    opened = on_open_store(site, acts(*scene)[name])
+    opened = on_open_store(site, acts(stage)[name])
     normal = undisturbed(site, opened)
     kills = 0
     for kill in KILLS:
@@ -58,6 +62,31 @@ def test_a_process_that_is_killed_at_any_statement_leaves_nothing_half_done(
             assert state_of(path) == normal.after
             close()
     assert kills == STATEMENTS[name] * len(KILLS)
+
+
+def test_a_control_that_was_answered_outlives_its_process(tmp_path: Path) -> None:
+    """Whatever is up: no worker is, and who asked is killed as soon as it has the answer."""
+    bench = sqlite_bench(tmp_path)
+    (waiting,), ended = bench.dispatch(), bench.dispatch(lane=HIGH)[0]
+    bench.succeed(bench.claim(lanes=[HIGH]).attempts[0])
+    orders = [bench.order(ControlAction.CANCEL, waiting), bench.order(ControlAction.RERUN, ended)]
+    bench.store.close()
+
+    def ask(peer: Peer) -> None:
+        store = bench.another()
+        peer.say([[answer.code for answer in store.run(store.control(order)).answers] for order in orders])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with Child(ask) as child:
+        assert child.hear() == [[None], [None]]
+        assert child.end() == -signal.SIGKILL
+    after = bench.another()
+    try:
+        assert [after.run(after.control(order)).replayed for order in orders] == [True, True]
+        states = [after.run(after.job(APPLICATION, job_id)) for job_id in (waiting, ended)]
+        assert [job and job.state for job in states] == [JobState.CANCELLED, JobState.PENDING]
+    finally:
+        after.close()
 
 
 def dispatched_within(store: SqliteStore, command: Command, log: Path, more_bytes: int) -> str:

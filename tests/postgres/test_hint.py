@@ -15,7 +15,7 @@ import pytest
 
 from runwick.runtime import crossings
 from runwick.stores.postgres.driver import Driver
-from runwick.stores.postgres.listening import PURPOSE, Listener
+from runwick.stores.postgres.listening import PURPOSE, Listener, Told
 from tests.postgres.asking import PATIENCE_S, eventually, execute
 from tests.postgres.places import a_driver, end_sessions, marked, sessions
 
@@ -212,15 +212,15 @@ def test_f070_it_listens_before_it_wakes_for_the_catch_up(
 def test_a_connection_that_swallows_everything_is_noticed(url: str) -> None:
     """Its process on the server stands still, as a network would that lets nothing through."""
     driver = a_driver(url, limit_ms=200)
-    heard: queue.Queue[int | None] = queue.Queue()
+    heard: queue.Queue[Told] = queue.Queue()
     listener = Listener(driver._opening, heard.put, silence_s=0.05)
-    assert heard.get(timeout=PATIENCE_S) is None
+    assert heard.get(timeout=PATIENCE_S) == Told()
     (stopped,) = sessions(url, PURPOSE)
     os.kill(stopped, signal.SIGSTOP)
     try:
-        assert heard.get(timeout=PATIENCE_S) is None, "it listens anew"
+        assert heard.get(timeout=PATIENCE_S) == Told(), "it listens anew"
         driver.notify(SHOP)
-        assert heard.get(timeout=PATIENCE_S) == SHOP
+        assert heard.get(timeout=PATIENCE_S) == Told(SHOP)
     finally:
         os.kill(stopped, signal.SIGCONT)
     listener.close()
@@ -229,13 +229,13 @@ def test_a_connection_that_swallows_everything_is_noticed(url: str) -> None:
 
 def test_a_silence_is_no_reason_to_connect_anew(url: str) -> None:
     driver = a_driver(url)
-    heard: queue.Queue[int | None] = queue.Queue()
+    heard: queue.Queue[Told] = queue.Queue()
     listener = Listener(driver._opening, heard.put, silence_s=0.01)
-    assert heard.get(timeout=PATIENCE_S) is None
+    assert heard.get(timeout=PATIENCE_S) == Told()
     asked = f"SELECT 1 FROM pg_stat_activity WHERE application_name = '{PURPOSE}' AND query LIKE '%SELECT 1;%'"
     eventually(lambda: execute(url, asked), "it asks whether the server is there")
     driver.notify(SHOP)
-    assert heard.get(timeout=PATIENCE_S) == SHOP
+    assert heard.get(timeout=PATIENCE_S) == Told(SHOP)
     listener.close()
     driver.close()
 

@@ -14,7 +14,9 @@ import psycopg
 import pytest
 
 from runwick import PostgresOptions, Runwick
+from runwick.contracts.controls import ControlAction
 from runwick.contracts.errors import MigrationError, StoreError, StoreProfileMismatch, StoreUnavailable
+from runwick.contracts.history import EventKind
 from runwick.runtime import crossings
 from runwick.stores.migrations import MigrationResult, migrations
 from runwick.stores.postgres import operating, schema
@@ -25,6 +27,7 @@ from scripts.servers.postgres import PostgresServer
 from scripts.servers.variables import variables
 from tests.ambient import FakeClock, FakeIds
 from tests.postgres.asking import PATIENCE_S, asks_for_lock, end_operators, eventually, execute
+from tests.postgres.crowds import FAR_MS, server_time_bench
 from tests.sqlite.processes import Child, Peer
 
 FIRST = """\
@@ -430,3 +433,27 @@ def test_a_store_that_was_dumped_and_restored(postgres: PostgresServer, url: str
     assert run(restored) == MigrationResult(store_id, REVISION, ())
     assert held(restored) == held(url)
     postgres.drop_database("restored")
+
+
+def test_what_another_server_wrote_is_told_before_what_this_one_writes(url: str) -> None:
+    """A dump brings along transactions that its server had counted further than this one has."""
+    run(url)
+    bench = server_time_bench(url)
+    job_ids = bench.dispatch(deadline_ms=FAR_MS) + bench.dispatch(deadline_ms=FAR_MS)
+    (attempt, _) = bench.claim().attempts
+    bench.succeed(attempt)
+    bench.control(bench.order(ControlAction.RERUN, attempt.job_id))
+    written = [(event.what, event.job_id) for event in bench.events()]
+    assert len(written) == 5
+    for table in ("job", "attempt", "closing", "audit"):
+        execute(url, f"UPDATE runwick.{table} SET xid = ((1 << 40) + xid::text::bigint)::text::xid8")
+    assert bench.events() == []
+    run(url)
+    job_ids += bench.dispatch(deadline_ms=FAR_MS)
+    told = bench.events(limit=2)
+    assert [(event.what, event.job_id) for event in told] == [*written, (EventKind.DISPATCHED, job_ids[2])]
+    assert {event.cursor.partition(".")[0] for event in told[:5]} == {"0"}
+    assert bench.events(after=told[4].cursor) == told[5:]
+    run(url)
+    assert bench.events() == told, "what this server has written stays as it is"
+    bench.store.close()

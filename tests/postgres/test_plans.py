@@ -6,7 +6,9 @@ from typing import Final
 import psycopg
 import pytest
 
+from runwick.contracts.activity import Mark, StackAnswer
 from runwick.contracts.attempts import Attempt
+from runwick.contracts.controls import TARGETS_MAX, ControlAction
 from runwick.contracts.identity import job_of_operation
 from runwick.contracts.outcomes import Outcome, OutcomeKind, Settlement
 from runwick.contracts.states import JobState
@@ -16,31 +18,39 @@ from tests.postgres.asking import execute
 from tests.postgres.crowds import FAR_MS, LANES, crowd, server_time_bench
 from tests.postgres.explained import Log, Plan, explain_all
 
-TABLES: Final = frozenset({"attempt", "claim", "closing", "detail", "hot", "job"})
+TABLES: Final = frozenset({"attempt", "audit", "claim", "closing", "command", "detail", "hot", "job", "look"})
 READ_WHOLE: Final = {"costliest_cpu": "attempt", "costliest_rss": "attempt"}
 """Questions of people that read a whole table."""
 BY_INDEX: Final = frozenset({"Index Scan", "Index Only Scan"})
 JOINS_IN_MEMORY: Final = frozenset({"Hash Join", "Merge Join", "Materialize"})
 SORTED_MAX: Final = 200
 PAGES_MAX: Final = {
+    "audit": 500,
     "begin": 100,
+    "cancel": 3_000,
     "claim": 2_500,
     "claim_divided": 2_500,
     "claimed_before": 2_000,
     "depart": 100,
     "dispatch": 2_000,
+    "events": 2_500,
+    "expire": 1_000,
     "expired": 8_000,
-    "job": 100,
+    "job": 150,
+    "look": 200,
     "names": 300,
     "named": 100,
     "names_add": 300,
     "application_add": 100,
     "register": 100,
     "release": 2_000,
-    "renew": 2_000,
+    "renew": 2_500,
+    "reopen": 3_000,
     "resolved": 100,
     "settle": 3_500,
     "settle_plain": 3_000,
+    "stack": 100,
+    "workers": 100,
 }
 """Pages of tables and indexes that a statement for 128 jobs may look at; `hot` alone has more than all of these."""
 
@@ -75,7 +85,7 @@ def do_everything(bench: Bench, url: str, count: int) -> None:
     first = run(store.claim(plan)).attempts
     assert run(store.claim(plan)).attempts == first
     second, third = claimed(bench, count), claimed(bench, count)
-    run(store.renew(bench.presence(), held(*first), LEASE_MS, 1))
+    run(store.renew(bench.report(executors=[]), held(*first), LEASE_MS, 1))
     run(store.release(second))
     outcome = Outcome(OutcomeKind.SUCCEEDED, result=b"1", usage=USAGE)
     run(store.settle([Settlement(attempt, outcome, JobState.SUCCEEDED) for attempt in first]))
@@ -98,8 +108,34 @@ def do_everything(bench: Bench, url: str, count: int) -> None:
     execute(url, f"UPDATE runwick.claim SET check_at_ms = 0 WHERE token = '{large.claim_token.hex()}'")
     execute(url, f"UPDATE runwick.hot SET lease_until_ms = 0 WHERE job = '{large.job_id.hex()}'")
     assert len(bench.recover(JobState.FAILED)) == 1
+    operate(bench, url, count)
     run(store.depart(bench.presence()))
     bench.dispatch(application=f"newcomer-{count}", deadline_ms=FAR_MS)
+
+
+def operate(bench: Bench, url: str, count: int) -> None:
+    """What operators do, with so many jobs, and what comes of it."""
+    attempts = claimed(bench, count)
+    bench.renew(marks=[Mark(attempt.job, attempt.claim_token, 5) for attempt in attempts])
+    (seen,) = bench.control(bench.order(ControlAction.LOOK, attempts[0].job_id)).answers
+    assert [look.attempt_id for look in bench.renew(*attempts).looks] == [seen.attempt_id]
+    bench.renew(*attempts, stacks=[StackAnswer(attempts[0].attempt_id, "line 1")])
+    assert bench.run(bench.store.stack(APPLICATION, attempts[0].attempt_id)) is not None
+    leased, waiting = attempts[: count // 2], attempts[count // 2 :][:TARGETS_MAX]
+    bench.cancel(*(attempt.job_id for attempt in leased))
+    assert len(bench.renew(*attempts).cancels) == len(leased)
+    bench.release(*attempts)
+    bench.cancel(*(attempt.job_id for attempt in waiting))
+    cancelled = [attempt.job_id for attempt in attempts][:TARGETS_MAX]
+    opened = bench.control(bench.order(ControlAction.RETRY, *cancelled)).answers
+    assert {answer.state for answer in opened} == {JobState.PENDING}
+    page = bench.run(bench.store.events(APPLICATION, None, 100))
+    bench.run(bench.store.events(APPLICATION, page.cursor, 100))
+    bench.run(bench.store.audit(APPLICATION, None, 100))
+    assert len(bench.run(bench.store.workers(APPLICATION))) == 1
+    execute(url, f"UPDATE runwick.hot SET expires_at_ms = 1 WHERE job = '{cancelled[0].hex()}'")
+    assert bench.run(bench.store.expire(APPLICATION, 100)) == 1
+    assert len(claimed(bench, count)) == len(bench.recover(limit=1_000, worker=bench.worker))
 
 
 def test_every_act_reads_by_index_sorts_little_and_looks_at_few_pages(
@@ -187,7 +223,7 @@ def test_f053_one_expired_lease_is_found_among_ten_thousand_healthy_ones_in_one_
     )
     log = Log(postgres)
     (expired,) = watched.recover()
-    assert expired.attempt.job_id.hex().endswith("62e08")
+    assert expired.job_id.hex().endswith("62e08")
     looks = [plan for plan in log.plans() if plan.statement == "expired"]
     assert max(plan.pages for plan in looks) <= PAGES_MAX["expired"]
     assert all({node.kind for node in plan.on("hot")} <= BY_INDEX for plan in looks)

@@ -163,7 +163,7 @@ def test_acts_that_share_a_transaction_are_admitted_one_by_one(bench: Bench) -> 
 
     async def together() -> tuple[Any, Any, Any]:
         return await asyncio.gather(
-            store.run_async(store.renew(bench.presence(), held(attempt), LEASE_MS, 1_000)),
+            store.run_async(store.renew(bench.report(), held(attempt), LEASE_MS, 1_000)),
             store.run_async(store.dispatch([bench.command()])),
             store.run_async(store.dispatch([bench.command(application="office")])),
             return_exceptions=True,
@@ -192,7 +192,7 @@ class PausingClock(StoreClock):
 
 def test_what_a_slow_reader_has_found_is_not_what_a_writer_is_told(bench: Bench) -> None:
     """The reader looked before the operator's change, and is through only when a writer has met the change."""
-    bench.run(bench.store.renew(bench.presence(), [], LEASE_MS, 1_000))
+    bench.renew()
     assert isinstance(bench.store, SqliteStore)
     path, clock = bench.store.path, PausingClock()
     gate = Gate(path, clock)
@@ -218,7 +218,7 @@ def status_of(bench: Bench) -> ApplicationStatus:
 def test_what_a_drained_store_shows_while_its_work_ends(bench: Bench) -> None:
     """The figures that an operator waits for before he stops the processes."""
     attempt = bench.claimed()
-    bench.run(bench.store.renew(bench.presence(), held(attempt), LEASE_MS, 1_000))
+    bench.renew(attempt)
     bench.administration.set_admission(Admission.DRAIN, None)
     assert msgspec.structs.astuple(status_of(bench))[3:] == (1, 1, 1)
     bench.succeed(attempt)

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runwick.config.options import SqliteOptions
-from runwick.contracts.attempts import Attempt, Beat
+from runwick.contracts.activity import Beat
+from runwick.contracts.attempts import Attempt, Begun
 from runwick.stores.sqlite.administer import SqliteAdministration
 from runwick.stores.sqlite.clock import PACE, StoreClock
 from runwick.stores.sqlite.store import SqliteStore
@@ -105,7 +106,7 @@ def process_beside(bench: Bench, *, ahead_ms: int) -> Bench:
 
 
 def beat(bench: Bench, *attempts: Attempt) -> Beat:
-    return bench.run(bench.store.renew(bench.presence(), held(*attempts), LEASE_MS, SCAN_MS))
+    return bench.run(bench.store.renew(bench.report(), held(*attempts), LEASE_MS, SCAN_MS))
 
 
 def test_a_lease_that_has_run_out_stays_so_when_the_clock_is_set_back(bench: Bench) -> None:
@@ -114,7 +115,7 @@ def test_a_lease_that_has_run_out_stays_so_when_the_clock_is_set_back(bench: Ben
     assert beat(bench, running).lost == {running.job}
     bench.clock.step_ms(-HOUR_MS)
     assert beat(bench, running).lost == {running.job}
-    assert bench.run(bench.store.begin(reserved)) is None
+    assert bench.begin(reserved) == Begun(None)
     assert len(bench.recover()) == 2
 
 

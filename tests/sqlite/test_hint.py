@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from runwick.stores.sqlite.hint import Hint
+from runwick.stores.sqlite.requests import Requests
 from tests.sqlite.places import a_driver, add, migrated, names
 from tests.sqlite.processes import DEADLINE_S, Child, Peer, open_files
 
@@ -163,3 +164,18 @@ def test_a_forked_child_leaves_the_watch_to_its_parent(writer: Child, hint: Hint
     hint.arm()
     write(writer, "job")
     assert ear.wakes()
+
+
+def test_a_forked_child_wakes_none_of_its_parents_workers() -> None:
+    requests, worker = Requests(), bytes(16)
+    woken: list[str] = []
+    requests.subscribe(worker, lambda: woken.append("woken"))
+
+    def ask(peer: Peer) -> None:
+        requests.tell({worker})
+        peer.say(woken)
+
+    with Child(ask) as child:
+        assert child.hear() == []
+    requests.tell({worker})
+    assert woken == ["woken"]

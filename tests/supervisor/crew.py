@@ -6,13 +6,17 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import psutil
 
-from runwick import Job
+from runwick import Job, Runwick
+from runwick.config.options import ExecutorOptions
+from runwick.contracts.activity import StackAnswer
 from runwick.contracts.attempts import Attempt
 from runwick.contracts.backends import Completion
+from runwick.contracts.cancelling import CancellationCause
 from runwick.contracts.outcomes import Outcome
 from runwick.runtime.ambient import SystemClock
 from runwick_supervisor.backend import ExecutorBackend
@@ -20,23 +24,27 @@ from runwick_supervisor.events import EventKind, ExecutorEvent
 from runwick_supervisor.executor import Executor
 from runwick_supervisor.zygote_handle import Zygote
 from tests.attempts import an_attempt
-from tests.supervisor.applications.deeds import rw
+from tests.supervisor.applications import deeds
 
 ROOT = Path(__file__).parents[2]
 DEEDS = "tests.supervisor.applications.deeds"
 DEADLINE_S = 20.0
+LEASE_S = 60.0
+GRACE_S = 0.2
 
 
 class Crew:
     """Implements `runwick.contracts.backends.Sink`."""
 
-    def __init__(self) -> None:
+    def __init__(self, application: Runwick = deeds.rw, zygote: Zygote | None = None) -> None:
+        self.application = application
         self.outcomes: dict[int, list[Outcome]] = {}
         """By job number: what it was told, each time."""
         self.given_back: list[int] = []
         self.events: list[ExecutorEvent] = []
         self.failures: list[str] = []
-        self.zygote = Zygote(self.events.append)
+        self.stacks: list[StackAnswer] = []
+        self.zygote = zygote or Zygote(self.events.append)
         self.backend: ExecutorBackend
         self._number = 0
 
@@ -49,6 +57,9 @@ class Crew:
 
     def gave_up(self, attempts: Sequence[Attempt]) -> None:
         raise AssertionError("executors can be stopped")
+
+    def looked(self, answer: StackAnswer) -> None:
+        self.stacks.append(answer)
 
     def room_changed(self) -> None: ...
 
@@ -64,15 +75,19 @@ class Crew:
 
     def attempt(self, job: Job) -> Attempt:
         """A begun attempt of this job, numbered on."""
-        entry = rw.catalog.by_record[type(job)]
+        entry = self.application.catalog.by_record[type(job)]
         payload = entry.codec.encode(job)
         self._number += 1
         return an_attempt(self._number, kind=entry.kind, payload=payload, payload_bytes=len(payload))
 
+    def give(self, *attempts: Attempt, lease_s: float = LEASE_S) -> None:
+        """Hand these over, with leases that last so long."""
+        self.backend.hand_over(attempts, asyncio.get_running_loop().time() + lease_s)
+
     def hand_over(self, *jobs: Job) -> list[int]:
         """Hand these over; answers their numbers."""
         attempts = [self.attempt(job) for job in jobs]
-        self.backend.hand_over(attempts)
+        self.give(*attempts)
         return [attempt.job for attempt in attempts]
 
     async def run(self, *jobs: Job) -> list[Outcome]:
@@ -97,20 +112,57 @@ class Crew:
         return [event for event in self.events if event.kind is kind]
 
 
+def a_backend(
+    its: Crew,
+    executors: int,
+    pool: str = "main",
+    options: ExecutorOptions | None = None,
+    fence_margin_s: float = 5.0,
+    cleanup_budget_s: float = GRACE_S,
+    **changes: Any,
+) -> ExecutorBackend:
+    """A backend on the crew's zygote, with short graces."""
+    return ExecutorBackend(
+        its.zygote,
+        pool,
+        executors,
+        SystemClock(),
+        True,
+        options=options or ExecutorOptions(),
+        cancellation_grace_s=GRACE_S,
+        cleanup_budget_s=cleanup_budget_s,
+        fence_margin_s=fence_margin_s,
+        on_event=its.events.append,
+        **changes,
+    )
+
+
 @contextlib.asynccontextmanager
-async def crew(executors: int = 2, target: str = DEEDS, app_dir: Path = ROOT) -> AsyncIterator[Crew]:
+async def working(its: Crew) -> AsyncIterator[Crew]:
+    """The crew's backend, started, and stopped with whatever it still runs."""
+    await its.backend.start(its)
+    try:
+        yield its
+    finally:
+        its.backend.ask(None, CancellationCause.SHUTDOWN, 0)
+        await its.backend.stop()
+
+
+@contextlib.asynccontextmanager
+async def crew(
+    executors: int = 2,
+    target: str = DEEDS,
+    app_dir: Path = ROOT,
+    application: Runwick = deeds.rw,
+    **changes: Any,
+) -> AsyncIterator[Crew]:
     """A started backend; everything is gone when it ends, and nothing was reported twice."""
-    its = Crew()
+    its = Crew(application)
     try:
         await its.zygote.boot(target, app_dir)
-        its.backend = ExecutorBackend(its.zygote, "main", executors, SystemClock(), True, on_event=its.events.append)
-        await its.backend.start(its)
-        try:
+        its.backend = a_backend(its, executors, **changes)
+        async with working(its):
             yield its
-        finally:
-            if its.backend.running():
-                its.backend.stop_by_force()
-            await its.backend.stop()
     finally:
         await its.zygote.stop()
     told = Counter(its.given_back)

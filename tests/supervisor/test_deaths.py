@@ -8,11 +8,16 @@ from pathlib import Path
 import pytest
 
 from runwick import Job
-from runwick.contracts.outcomes import ErrorDetail, Outcome, OutcomeKind
+from runwick.contracts.outcomes import Death, ErrorDetail, Outcome, OutcomeKind
+from runwick_supervisor import stopping
 from runwick_supervisor.child import FAULT_STATUS
+from runwick_supervisor.deaths import OomWitness
 from runwick_supervisor.events import EventKind
-from tests.supervisor.applications.deeds import Beget, Close, Echo, End, Hold, Nothing, Scribble
+from tests.supervisor.applications import trials
+from tests.supervisor.applications.deeds import Beget, Chat, Echo, End, Hold, Nothing, Scribble
 from tests.supervisor.crew import Crew, crew, is_gone, open_descriptors, until
+
+TRIALS = "tests.supervisor.applications.trials"
 
 
 async def replaced(its: Crew, *pids: int) -> None:
@@ -60,13 +65,13 @@ def test_a_handler_that_closes_the_hand_off_crashes_and_is_not_waited_for(reopen
     file.touch()
 
     async def scene() -> None:
-        async with crew(1) as its:
-            await its.run(Nothing())
+        async with crew(1, TRIALS, application=trials.rw) as its:
             pid = its.executors[0].pid
-            (outcome,) = await its.run(Close({"nothing": "", "zeros": "/dev/zero", "a file": str(file)}[reopens]))
+            reopened = {"nothing": "", "zeros": "/dev/zero", "a file": str(file)}[reopens]
+            (outcome,) = await its.run(trials.CloseAll(reopened))
             assert crashed(outcome).message == f"exited with status {FAULT_STATUS}"
             await replaced(its, pid)
-            assert await its.result(Echo("again")) == "again"
+            assert await its.result(trials.Echo("again")) == "again"
 
     asyncio.run(scene())
     assert file.read_bytes() == b""
@@ -87,7 +92,7 @@ def test_a_running_attempt_crashes_and_what_was_queued_behind_it_runs_elsewhere(
             assert victim.begun_at_ms is not None
             assert victim.usage is not None
             assert victim.usage.wall_us is not None
-            assert victim.usage.cpu_user_us is None, "what nobody measured is not guessed"
+            assert victim.death == Death("signal", signal.SIGKILL, None, "handle")
             assert [its.outcomes[number][0].kind for number in numbers[1:]] == [OutcomeKind.SUCCEEDED] * 3
             assert its.given_back == []
             (death,) = its.heard(EventKind.EXECUTOR_DIED)
@@ -215,5 +220,137 @@ def test_who_writes_into_the_hand_off_is_killed_and_nobody_else(what: str, tmp_p
             await until(lambda: numbers[0] in its.outcomes, "the other to end")
             assert its.outcomes[numbers[0]][0].kind is OutcomeKind.SUCCEEDED
             assert its.executors[0] is healthy
+
+    asyncio.run(scene())
+
+
+def test_what_the_run_had_used_is_known_after_its_death_and_is_its_own() -> None:
+    async def scene() -> None:
+        async with crew(1, TRIALS, application=trials.rw) as its:
+            await its.run(trials.Echo("warm"))
+            (outcome,) = await its.run(trials.Burn(own_ms=20, children_ms=300))
+            usage = outcome.usage
+            assert usage is not None
+            assert outcome.death == Death("exit", None, 3, "handle")
+            own_us = usage.cpu_us
+            assert own_us is not None
+            assert 20_000 <= own_us < 250_000
+            assert usage.cpu_children_us is not None
+            assert usage.cpu_children_us >= 290_000
+            assert usage.wall_us is not None
+            assert usage.wall_us >= 320_000
+            assert usage.rss_peak_bytes is None, "it cannot be told from the child's"
+            assert usage.switches_voluntary is None
+
+    asyncio.run(scene())
+
+
+def test_without_children_its_peak_is_known_too() -> None:
+    async def scene() -> None:
+        async with crew(1, TRIALS, application=trials.rw) as its:
+            (outcome,) = await its.run(trials.Burn(own_ms=10, children_ms=0))
+            usage = outcome.usage
+            assert usage is not None
+            assert usage.rss_peak_bytes is not None
+            assert usage.rss_peak_bytes > 2**20
+            assert usage.cpu_children_us == 0
+            assert usage.faults_minor is not None
+            assert usage.rss_end_bytes is None, "nobody looked at its end"
+
+    asyncio.run(scene())
+
+
+def test_the_last_lines_and_the_stack_of_a_fault_are_kept(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with crew(1) as its:
+            (number,) = its.hand_over(Chat(5, str(tmp_path / "started"), str(tmp_path / "never")))
+            await until((tmp_path / "started").exists, "the run")
+            os.kill(its.executors[0].pid, signal.SIGSEGV)
+            await until(lambda: number in its.outcomes, "the crash")
+            (outcome,) = its.outcomes[number]
+            assert outcome.death == Death("signal", signal.SIGSEGV, None, "handle")
+            assert outcome.black_box is not None
+            assert outcome.black_box.lines.splitlines()[-1].endswith("line 4")
+            assert "Segmentation fault" in outcome.black_box.stack
+
+    asyncio.run(scene())
+
+
+def test_the_box_is_that_of_the_run_and_of_none_before_it() -> None:
+    async def scene() -> None:
+        async with crew(1) as its:
+            await its.run(Chat(3, ""))
+            (outcome,) = await its.run(End(status=3))
+            assert outcome.black_box is None
+
+    asyncio.run(scene())
+
+
+def counters(proc: Path, kills: int) -> None:
+    proc.mkdir(exist_ok=True)
+    (proc / "vmstat").write_text(f"pgfault 7\noom_kill {kills}\n")
+
+
+def test_a_kill_that_the_kernel_counts_was_for_memory(tmp_path: Path) -> None:
+    counters(tmp_path, 3)
+
+    async def scene() -> None:
+        async with crew(1) as its:
+            its.backend._witness = OomWitness(tmp_path, tmp_path)
+            (number,) = its.hand_over(Hold(str(tmp_path / "started"), str(tmp_path / "never")))
+            await until((tmp_path / "started").exists, "the run")
+            counters(tmp_path, 4)
+            pid = its.executors[0].pid
+            os.kill(pid, signal.SIGKILL)
+            await until(lambda: number in its.outcomes, "the crash")
+            (outcome,) = its.outcomes[number]
+            assert crashed(outcome) == ErrorDetail("out_of_memory", "killed for memory: killed by SIGKILL")
+            assert outcome.death == Death("out_of_memory", signal.SIGKILL, None, "handle")
+            assert its.heard(EventKind.EXECUTOR_DIED)[0].text.startswith("died: killed for memory")
+
+    asyncio.run(scene())
+
+
+def test_the_witness_gives_each_kill_away_once_and_forgets_those_of_others(tmp_path: Path) -> None:
+    counters(tmp_path, 3)
+    witness = OomWitness(tmp_path, tmp_path)
+    assert not witness.claims()
+    counters(tmp_path, 5)
+    assert [witness.claims() for _ in range(3)] == [True, True, False]
+    counters(tmp_path, 6)
+    witness.refresh()
+    assert not witness.claims()
+    (tmp_path / "vmstat").unlink()
+    assert not witness.claims()
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "file"),
+    [("0::/app\n", "app/memory.events"), ("9:cpu,memory:/app\n", "memory/app/memory.oom_control")],
+)
+def test_the_counter_of_its_own_group_goes_before_the_one_of_the_machine(
+    cgroup: str, file: str, tmp_path: Path
+) -> None:
+    counters(tmp_path, 3)
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self/cgroup").write_text(cgroup)
+    nearer = tmp_path / "cgroups" / file
+    nearer.parent.mkdir(parents=True)
+    nearer.write_text("oom_kill_disable 0\noom_kill 1\n")
+    witness = OomWitness(tmp_path, tmp_path / "cgroups")
+    counters(tmp_path, 4)
+    assert not witness.claims(), "that was somebody else"
+    nearer.write_text("oom_kill_disable 0\noom_kill 2\n")
+    assert witness.claims()
+
+
+def test_deaths_on_purpose_cost_no_pause() -> None:
+    async def scene() -> None:
+        async with crew(1, TRIALS, application=trials.rw) as its:
+            for _ in range(7):
+                pid = its.executors[0].pid
+                its.executors[0].kill(stopping.MEMORY_LIMIT)
+                await replaced(its, pid)
+            assert its.heard(EventKind.RESTART_DELAYED) == []
 
     asyncio.run(scene())

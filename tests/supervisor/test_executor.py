@@ -7,11 +7,16 @@ import pytest
 
 from runwick.contracts.backends import Completion
 from runwick.contracts.outcomes import Outcome, OutcomeKind
-from runwick_supervisor.executor import Executor, Held
+from runwick_supervisor.executor import Executor
 from runwick_supervisor.expectations import Expectations
+from runwick_supervisor.fence import FenceMemory
 from runwick_supervisor.handoff import RecordKind, encode_outcome
+from runwick_supervisor.held import Held
 from tests.attempts import an_attempt
 from tests.supervisor.test_handoff import Ends
+
+FENCED_S = 10**9
+"""A moment that the tests do not live to see."""
 
 
 class Played:
@@ -19,7 +24,9 @@ class Played:
 
     def __init__(self) -> None:
         self.ends = Ends()
-        self.executor = Executor(1, os.getpid(), os.pidfd_open(os.getpid()), self.ends.parent)
+        self.fence = FenceMemory.create()
+        kinds = frozenset({an_attempt().kind})
+        self.executor = Executor(1, os.getpid(), os.pidfd_open(os.getpid()), self.ends.parent, self.fence, kinds)
         self.executor.go()
         self.answer(Outcome(OutcomeKind.SUCCEEDED))
         assert self.collected() == []
@@ -36,7 +43,7 @@ class Played:
 
     def put(self, *numbers: int) -> None:
         for number in numbers:
-            assert self.executor.put(Held(an_attempt(number), 0.0), 0.0)
+            assert self.executor.put(Held(an_attempt(number), 0.0, FENCED_S), 0.0)
         self.executor.announce()
 
 
@@ -44,8 +51,10 @@ class Played:
 def played() -> Iterator[Played]:
     played = Played()
     yield played
+    played.executor.probe.close()
     os.close(played.executor.pidfd)
     played.ends.close()
+    played.fence.close()
 
 
 def test_what_is_taken_back_is_what_it_has_not_taken(played: Played) -> None:

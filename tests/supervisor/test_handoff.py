@@ -12,15 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from runwick.contracts.outcomes import RESULT_MAX_BYTES, ErrorDetail, Outcome, OutcomeKind
 from runwick.contracts.usage import Usage
-from runwick_supervisor.handoff import (
-    Descriptors,
-    ExecutorEnd,
-    HandOffViolation,
-    ParentEnd,
-    RecordKind,
-    encode_outcome,
-)
-from runwick_supervisor.memory import BEGUN_SEQUENCE_WORD, RETURN_RING
+from runwick_supervisor.control import BEGUN_SEQUENCE_WORD, Progress
+from runwick_supervisor.executor_end import ExecutorEnd, out_of_reach
+from runwick_supervisor.handoff import Descriptors, HandOffViolation, ParentEnd, RecordKind, encode_outcome
+from runwick_supervisor.memory import RETURN_RING
 
 DONE = Outcome(OutcomeKind.SUCCEEDED, usage=Usage(wall_us=5))
 
@@ -50,9 +45,15 @@ class Ends:
 
     def close(self) -> None:
         self.parent.close()
-        self.executor._memory.close()
-        for doorbell in (self.executor._work, self.executor._completions, self.executor._room):
+        self.executor.memory.close()
+        for doorbell in (
+            self.executor._work,
+            self.executor._completions,
+            self.executor._room,
+            self.executor.cancel_bell,
+        ):
             doorbell.close()
+        os.close(self.executor.stack_descriptor)
 
 
 class ReadsMeanwhile:
@@ -168,23 +169,22 @@ def test_what_an_executor_had_taken_is_told_by_the_counts_that_are_left(ends: En
     ends.executor.finish(encode_outcome(DONE))
     ends.take()
     assert len(ends.collected()) == 1
-    taken, begun_at_ns = ends.parent.remains()
-    assert (taken, begun_at_ns) == (1, None), "taken, and not marked as begun"
+    assert ends.parent.remains() == (1, Progress()), "taken, and not marked as begun"
 
 
 def test_a_begun_mark_says_when(ends: Ends) -> None:
     ends.put(b"")
     ends.take()
-    ends.executor.begun()
-    taken, begun_at_ns = ends.parent.remains()
+    ends.executor.control.begun()
+    taken, progress = ends.parent.remains()
     assert taken == 1
-    assert begun_at_ns is not None
-    assert begun_at_ns > 0
+    assert progress.begun_at_ns is not None
+    assert progress.phase == "decode"
 
 
 def test_an_executor_that_waits_has_taken_nothing(ends: Ends) -> None:
     ends.put(b"")
-    assert ends.parent.remains() == (0, None)
+    assert ends.parent.remains() == (0, Progress())
 
 
 @pytest.mark.parametrize("forged", [1, 50])
@@ -192,7 +192,7 @@ def test_counts_that_cannot_be_right_make_everything_count_as_taken(ends: Ends, 
     for _ in range(3):
         ends.put(b"")
     ends.take()
-    ends.executor.begun()
+    ends.executor.control.begun()
     ends.executor._work.ring(forged)
     # One too many looks like nothing taken; then the mark on the first says otherwise.
     assert ends.parent.remains().taken == (1 if forged == 1 else 3)
@@ -207,7 +207,7 @@ def overwrite(word: int, value: int) -> Callable[[Ends], None]:
 
     def act(ends: Ends) -> None:
         ends.executor.finish(encode_outcome(DONE))
-        ends.executor._memory.words[word] = value
+        ends.executor.memory.words[word] = value
 
     return act
 
@@ -256,7 +256,7 @@ def test_what_came_before_a_violation_stands(ends: Ends) -> None:
         ends.put(b"")
         ends.take()
         ends.executor.finish(encode_outcome(Outcome(OutcomeKind.FAILED, "x", ErrorDetail("x", "y"))))
-    ends.executor._memory.words[RETURN_RING.first_slot + 1] = 1
+    ends.executor.memory.words[RETURN_RING.first_slot + 1] = 1
     collecting = ends.parent.collect()
     assert next(collecting)[1].kind is OutcomeKind.FAILED
     with pytest.raises(HandOffViolation):
@@ -272,5 +272,28 @@ def test_a_counter_that_somebody_filled_is_a_violation(ends: Ends) -> None:
 def test_a_mark_that_means_nothing_is_no_begin(ends: Ends) -> None:
     ends.put(b"")
     ends.take()
-    ends.executor._memory.words[BEGUN_SEQUENCE_WORD] = 2**64 - 1
-    assert ends.parent.remains() == (1, None)
+    ends.executor.memory.words[BEGUN_SEQUENCE_WORD] = 2**64 - 1
+    assert ends.parent.remains() == (1, Progress())
+
+
+def test_a_stack_file_takes_16_kib_and_no_more(ends: Ends) -> None:
+    stack = ends.executor.stack_descriptor
+    assert os.write(stack, b"x" * 20_000) == 16_384
+    with pytest.raises(PermissionError):
+        os.write(stack, b"y")
+    assert ends.parent.stack() == "x" * 16_384
+    ends.parent.clear_stack()
+    assert (ends.parent.stack(), ends.parent.stack_bytes) == ("", 0)
+    os.write(stack, b"File \xff")
+    assert (ends.parent.stack(), ends.parent.stack_bytes) == ("File \ufffd", 6)
+
+
+def test_a_handler_that_closes_the_low_descriptors_reaches_none_of_these() -> None:
+    parent = ParentEnd()
+    moved = out_of_reach(Descriptors(*map(os.dup, parent.descriptors)))
+    try:
+        assert min(moved) >= 256
+        assert not any(map(os.get_inheritable, moved))
+    finally:
+        moved.close()
+        parent.close()

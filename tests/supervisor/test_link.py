@@ -1,11 +1,13 @@
 """The conversation between parent and zygote: whole messages with their descriptors, or a broken link."""
 
+import datetime
 import os
 import socket
 from collections.abc import Iterator
 
 import pytest
 
+from runwick import ExecutorOptions
 from runwick.contracts.errors import Problem
 from runwick_supervisor.link import Boot, Born, Fork, Link, LinkBroken, Refused, storable
 
@@ -22,9 +24,10 @@ def links() -> Iterator[tuple[Link, Link]]:
 def test_a_message_crosses_with_its_descriptors(links: tuple[Link, Link]) -> None:
     parent, zygote = links
     reading, writing = os.pipe()
-    parent.send(Fork(3, True), [writing])
+    request = Fork(3, True, ExecutorOptions(memory_soft=2**30, recycle_age=datetime.timedelta(hours=1)))
+    parent.send(request, [writing])
     message, (received,) = zygote.receive()
-    assert message == Fork(3, True)
+    assert message == request
     os.write(received, b"same pipe")
     assert os.read(reading, 20) == b"same pipe"
     assert not os.get_inheritable(received)

@@ -8,35 +8,20 @@ import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from runwick.runtime.ambient import SystemClock
-from runwick_supervisor.backend import ExecutorBackend
 from runwick_supervisor.events import EventKind
 from tests.supervisor.applications.deeds import Echo, Hold, Nothing
-from tests.supervisor.crew import Crew, crew, is_gone, until
+from tests.supervisor.crew import Crew, a_backend, crew, is_gone, until, working
 
 
 @contextlib.asynccontextmanager
 async def second_pool(first: Crew, executors: int = 1, attempts_max: int = 512) -> AsyncIterator[Crew]:
     """Another pool on the first one's zygote."""
-    its = Crew()
-    its.zygote = first.zygote
-    its.backend = ExecutorBackend(
-        first.zygote,
-        "second",
-        executors,
-        SystemClock(),
-        True,
-        first_executor=len(first.executors) + 1,
-        attempts_max=attempts_max,
-        on_event=its.events.append,
+    its = Crew(zygote=first.zygote)
+    its.backend = a_backend(
+        its, executors, "second", first_executor=len(first.executors) + 1, attempts_max=attempts_max
     )
-    await its.backend.start(its)
-    try:
+    async with working(its):
         yield its
-    finally:
-        if its.backend.running():
-            its.backend.stop_by_force()
-        await its.backend.stop()
 
 
 def test_each_runs_what_it_was_handed_on_executors_of_its_own(tmp_path: Path) -> None:

@@ -1,17 +1,20 @@
 """Who is killed as an orphan, and who is left alone."""
 
 import asyncio
+import errno
 import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 import pytest
 
-from runwick_supervisor.processes import Ending, process_table, reap
+from runwick_supervisor.processes import Ending, descendants, kill_tree, process_table
 from runwick_supervisor.sweep import find_orphans, kill_child, sweep
+from tests.supervisor.crew import is_gone
 
 
 @pytest.fixture
@@ -87,10 +90,45 @@ def test_an_ending_says_what_happened() -> None:
     assert [ending.kind for ending in (Ending(signal=9), Ending(status=0), Ending())] == ["signal", "exit", "unknown"]
 
 
-def test_a_child_that_lives_has_no_ending(strangers: Pair) -> None:
-    near, _ = strangers
-    pidfd = os.pidfd_open(near.pid)
-    try:
-        assert reap(pidfd) is None
-    finally:
-        os.close(pidfd)
+_ADOPTER = """
+import ctypes, subprocess, sys, time
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+far = "import subprocess as s; print(s.Popen(['sleep', '600'], start_new_session=True, stdout=s.DEVNULL).pid)"
+near = subprocess.Popen(["sleep", "600"])
+orphan = subprocess.run([sys.executable, "-c", far], stdout=subprocess.PIPE, text=True).stdout.strip()
+print(near.pid, orphan, flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_tree_is_killed_with_what_left_its_sessions_and_lost_its_parents() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _ADOPTER], stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as root:
+        assert root.stdout is not None
+        below = {int(pid) for pid in root.stdout.readline().split()}
+        pidfd = os.pidfd_open(root.pid)
+        try:
+            assert set(descendants(root.pid)) == below
+            kill_tree(root.pid, pidfd, within_s=10)
+            assert root.wait() == -signal.SIGKILL
+            assert all(is_gone(pid) for pid in below)
+        finally:
+            root.kill()
+            os.close(pidfd)
+
+
+def test_a_sweep_that_cannot_look_goes_on_when_it_can(strangers: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, far = strangers
+    refusals = [OSError(errno.EMFILE, "too many"), RuntimeError("can't start new thread")]
+    look = find_orphans
+
+    def refuse_first(spared: Container[int]) -> list[int]:
+        if refusals:
+            raise refusals.pop()
+        return look(spared)
+
+    monkeypatch.setattr("runwick_supervisor.sweep.find_orphans", refuse_first)
+    asyncio.run(sweep((), asyncio.Lock()))
+    assert refusals == []
+    assert not Path(f"/proc/{far.pid}").exists()

@@ -61,6 +61,43 @@ def test_the_manifest_says_what_a_worker_needs(tmp_path: Path) -> None:
     assert manifest.warnings == ()
 
 
+def test_older_versions_that_can_be_upgraded_are_its_kinds_too(tmp_path: Path) -> None:
+    source = """
+from runwick import Job, Runwick
+rw = Runwick("here", store="sqlite:///here.db")
+class First(Job):
+    size: int
+@rw.job("here.work", version=2)
+class Work(Job):
+    megabytes: int
+@rw.upgrade(Work, from_version=1)
+def upgrade(first: First) -> Work:
+    return Work(megabytes=first.size)
+@rw.handler
+def work(job: Work) -> None: ...
+"""
+    manifest = boot(tmp_path, source)
+    assert [(kind.name, kind.version) for kind in manifest.kinds] == [("here.work", 1), ("here.work", 2)]
+
+
+def test_how_strongly_executors_are_fenced_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert boot(tmp_path, HEAD).grade == "full"
+    without = HEAD.replace('store="', 'executors=ExecutorOptions(compiled_part=False), store="')
+    manifest = boot(tmp_path, without.replace("import Job", "import ExecutorOptions, Job"))
+    assert (manifest.grade, manifest.warnings) == ("watched", ())
+    assert not manifest.executors.compiled_part
+    lost = "from runwick_supervisor import native\nnative.load = lambda: (None, 'it was lost')\n"
+    manifest = boot(tmp_path, HEAD + lost)
+    assert manifest.grade == "watched"
+    assert "it was lost. Executors that outlive their leases are stopped by the zygote alone" in manifest.warnings[0]
+
+
+def test_a_middleware_that_nobody_registered_is_a_problem_of_workers(tmp_path: Path) -> None:
+    source = HEAD.replace('queue="benches"', 'queue="benches", middleware=("nobody",)')
+    (problem,) = boot(tmp_path, source).problems
+    assert "nobody" in problem.message
+
+
 def test_a_manifest_never_shows_its_store() -> None:
     async def scene() -> str:
         zygote = Zygote()
@@ -183,7 +220,7 @@ def test_a_zygote_that_dies_over_a_birth_holds_nothing_up(monkeypatch: pytest.Mo
             assert its.zygote._running is not None
             os.kill(its.zygote._running.process.pid, signal.SIGSTOP)
             os.kill(its.executors[0].pid, signal.SIGKILL)
-            await until(its.zygote._turn.locked, "the birth to be asked for")
+            await until(its.zygote.family.turn.locked, "the birth to be asked for")
             kill_zygote(its)
             await until(lambda: its.heard(EventKind.EXECUTOR_REPLACED), "a replacement by the next zygote")
             assert await its.result(Echo("after")) == "after"

@@ -2,6 +2,8 @@ import logging
 
 import pytest
 
+from runwick.contracts.cancelling import CancellationCause
+from runwick.contracts.health import HealthStatus, RoleHealth, WorkerHealth
 from runwick.contracts.outcomes import Outcome, OutcomeKind, Settlement
 from runwick.contracts.states import JobState
 from runwick.telemetry import events
@@ -44,6 +46,12 @@ def test_log_records_carry_stable_event_ids_and_no_error_text(caplog: pytest.Log
     bus.publish(events.ClaimsRefused("the application is being drained"))
     bus.publish(events.ClaimsAdmitted(2.5))
     bus.publish(events.HistoryBroken("this is another store", 3))
+    bus.publish(events.AttemptAsked(attempt, CancellationCause.USER_REQUESTED))
+    bus.publish(events.PredecessorRecovered(bytes(16), 2))
+    bus.publish(events.EndedUnbegun([attempt], "expired"))
+    bus.publish(events.Expired(4))
+    bus.publish(events.HealthChanged(_health("draining")))
+    bus.publish(events.HealthChanged(_health("no_executors")))
     bus.publish(events.WorkerStopped(0))
     ids = [(vars(record)["event_id"], record.levelname) for record in caplog.records]
     assert ids == [
@@ -59,5 +67,16 @@ def test_log_records_carry_stable_event_ids_and_no_error_text(caplog: pytest.Log
         (1012, "WARNING"),
         (1013, "INFO"),
         (1014, "CRITICAL"),
+        (1016, "INFO"),
+        (1017, "WARNING"),
+        (1018, "INFO"),
+        (1019, "WARNING"),
+        (1015, "INFO"),
+        (1015, "WARNING"),
         (1001, "INFO"),
     ]
+    assert caplog.records[-2].getMessage() == "[1015] health is degraded (pool main: no_executors)"
+
+
+def _health(code: str) -> WorkerHealth:
+    return WorkerHealth(HealthStatus.DEGRADED, False, (RoleHealth("pool main", HealthStatus.DEGRADED, code),))

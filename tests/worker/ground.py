@@ -6,6 +6,13 @@ from typing import Any
 
 from runwick.config.options import WorkerOptions
 from runwick.contracts.attempts import Kind, Lane, WorkerPresence
+from runwick.contracts.controls import (
+    ControlAction,
+    ControlAnswer,
+    ControlCommand,
+    JobTarget,
+    ManagementActor,
+)
 from runwick.contracts.dispatching import Command, Receipt
 from runwick.contracts.errors import StoreHistoryBroken
 from runwick.contracts.identity import job_of_operation
@@ -35,7 +42,11 @@ HEARD = (
     events.SettlementDelayed,
     events.SettlementRefused,
     events.Recovered,
+    events.Expired,
+    events.PredecessorRecovered,
     events.Released,
+    events.EndedUnbegun,
+    events.AttemptAsked,
     events.StoreCallFailed,
     events.StoreCallAnswered,
     events.ClaimsRefused,
@@ -61,6 +72,7 @@ def dispatch(
     *,
     lane: Lane = LANE,
     payload: bytes = b"{}",
+    expires_at_ms: int | None = None,
     **policy: Any,
 ) -> list[Receipt]:
     """Store so many jobs."""
@@ -75,10 +87,26 @@ def dispatch(
             lane=lane,
             policy=JobPolicy(**policy),
             payload=payload,
+            expires_at_ms=expires_at_ms,
         )
         for operation in operations
     ]
     return store.run(store.dispatch(commands))
+
+
+def control(store: FaultyStore, ids: FakeIds, job: JobRecord, action: ControlAction) -> ControlAnswer:
+    """An operator does something to one job."""
+    command = ControlCommand(
+        action=action,
+        command_id=ids.ordered(),
+        application=APPLICATION,
+        actor=ManagementActor("ops", "Ops", "service"),
+        reason=None,
+        targets=[JobTarget(job.job_id, job.generation, job.revision)],
+    )
+    (answer,) = store.run(store.control(command)).answers
+    assert answer.code is None
+    return answer
 
 
 class Ground:
@@ -126,12 +154,13 @@ class Ground:
             fail=_fail,
             cut=self._cut,
         )
-        self.claimer = self.parts.claimers[0]
+        self.claimers, self.sinks = self.parts.stations.claimers, self.parts.stations.sinks
+        self.claimer = self.claimers[0]
         self.registry = self.parts.registry
         self.finalizer, self.releaser = self.parts.finalizer, self.parts.releaser
         self.heartbeat, self.watchdog, self.recovery = self.parts.heartbeat, self.parts.watchdog, self.parts.recovery
         self.cuts: list[StoreHistoryBroken] = []
-        for backend, sink in zip(self.backends, self.parts.sinks, strict=True):
+        for backend, sink in zip(self.backends, self.sinks, strict=True):
             backend.sink, backend.started = sink, True
 
     def dispatch(self, count: int = 1, **options: Any) -> list[Receipt]:
@@ -144,6 +173,10 @@ class Ground:
 
     def states(self, receipts: list[Receipt]) -> list[str]:
         return [self.job(receipt).state.value for receipt in receipts]
+
+    def control(self, receipt: Receipt, action: ControlAction = ControlAction.CANCEL) -> ControlAnswer:
+        """Do something to a job as it stands now."""
+        return control(self.store, self.ids, self.job(receipt), action)
 
     def heard(self, kind: type[Any]) -> list[Any]:
         """What the bus said of this kind."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from runwick.config.options import WorkerOptions
 from runwick.contracts.attempts import Lane
+from runwick.contracts.controls import ControlAction, ControlAnswer
 from runwick.contracts.dispatching import Receipt
 from runwick.contracts.stores import JobRecord, Outlook
 from runwick.runtime.ambient import SystemClock
@@ -15,7 +16,7 @@ from runwick.worker.engine import Until, Worker
 from runwick.worker.pools import ServedPool
 from tests.ambient import FakeClock, FakeDice, FakeIds
 from tests.worker.backend import HandBackend
-from tests.worker.ground import APPLICATION, KIND, LANE, dispatch, hear
+from tests.worker.ground import APPLICATION, KIND, LANE, control, dispatch, hear
 from tests.worker.store import FaultyStore
 
 PATIENCE_S = 20.0
@@ -49,6 +50,7 @@ class Life:
         ahead: int = 0,
         lanes: Sequence[Sequence[Lane]] = ((LANE,),),
         options: WorkerOptions | None = None,
+        worker_id: bytes | None = None,
     ) -> None:
         self.clock, self.ids = FakeClock(), FakeIds()
         self.store = FaultyStore(self.clock, self.ids)
@@ -56,12 +58,13 @@ class Life:
         self.backend = self.backends[0]
         self.bus = Bus()
         self.said = hear(self.bus)
+        self.pools = [
+            ServedPool(f"pool-{number}", backend, tuple(served), free)
+            for number, (backend, served) in enumerate(zip(self.backends, lanes, strict=True), 1)
+        ]
         self.worker = Worker(
             self.store,
-            [
-                ServedPool(f"pool-{number}", backend, tuple(served), free)
-                for number, (backend, served) in enumerate(zip(self.backends, lanes, strict=True), 1)
-            ],
+            self.pools,
             application=APPLICATION,
             kinds=frozenset({KIND}),
             options=options or WorkerOptions(),
@@ -69,6 +72,8 @@ class Life:
             dice=FakeDice(),
             ids=self.ids,
             bus=self.bus,
+            worker_id=worker_id,
+            grade="watched",
         )
 
     def live(self, script: Callable[["Life"], Awaitable[Any]], until: Until | None = None) -> Outlook | None:
@@ -94,6 +99,9 @@ class Life:
 
     def heard(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.said if isinstance(event, kind)]
+
+    def control(self, receipt: Receipt, action: ControlAction = ControlAction.CANCEL) -> ControlAnswer:
+        return control(self.store, self.ids, self.job(receipt), action)
 
     async def handed_over(self, count: int, pool: int = 0) -> None:
         """Wait until the pool's backend holds so many."""

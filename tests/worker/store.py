@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from runwick.contracts.attempts import Attempt, Beat, Held, WorkerPresence
+from runwick.contracts.activity import Beat, Report
+from runwick.contracts.attempts import Attempt, Held
 from runwick.contracts.errors import SettlementRejected
 from runwick.contracts.outcomes import Answer, Settlement
 from runwick.contracts.stores import Act
@@ -47,6 +48,9 @@ class FaultyStore(MemoryStore):
         self.locked: set[int] = set()
         """Jobs whose row somebody's transaction holds."""
         self.calls: list[str] = []
+        self.reports: list[Report] = []
+        self.renewals: list[int] = []
+        """How many leases each call was to renew."""
 
     def settle(self, settlements: Sequence[Settlement]) -> Act[list[Answer]]:
         if any(map(self.refuses, settlements)):
@@ -59,12 +63,12 @@ class FaultyStore(MemoryStore):
         free = [attempt for attempt in attempts if attempt.job not in self.locked]
         return self._unless_locked(super().release(free), [attempt.job for attempt in attempts])
 
-    def renew(
-        self, presence: WorkerPresence, held: Sequence[Held], lease_ms: int, recovery_interval_ms: int
-    ) -> Act[Beat]:
+    def renew(self, report: Report, held: Sequence[Held], lease_ms: int, recovery_interval_ms: int) -> Act[Beat]:
         free = [item for item in held if item.job not in self.locked]
         locked = frozenset(item.job for item in held) & self.locked
-        act = super().renew(presence, free, lease_ms, recovery_interval_ms)
+        self.reports.append(report)
+        self.renewals.append(len(held))
+        act = super().renew(report, free, lease_ms, recovery_interval_ms)
         return _changed(act, lambda beat: msgspec.structs.replace(beat, locked=locked))
 
     async def run_async(self, act: Act[T]) -> T:

@@ -5,8 +5,9 @@ import pytest
 
 from runwick.contracts.attempts import PAYLOAD_INLINE_MAX_BYTES
 from runwick.contracts.errors import AdmissionClosed, OutcomeUnknown, RunwickError, StoreUnavailable
+from runwick.contracts.outcomes import Outcome, OutcomeKind
 from runwick.telemetry import events
-from tests.worker.ground import IMPATIENT, Ground
+from tests.worker.ground import IMPATIENT, LANE, OTHER_LANE, Ground
 from tests.worker.store import never
 
 
@@ -240,7 +241,7 @@ def test_an_attempt_whose_lease_was_lost_while_its_payload_was_read_is_not_run()
 
     def watch() -> None:
         ground.clock.advance_ms(50_000)
-        ground.watchdog._lose(ground.registry.past_deadline(ground.clock.steady_s()), "no renewal was confirmed")
+        ground.watchdog._lose(ground.registry.past_deadline(ground.clock.steady_s()), "no renewal was confirmed", 0.0)
 
     ground.store.meanwhile["begin"] = watch
     asyncio.run(ground.claimer.run_once())
@@ -276,6 +277,63 @@ def test_a_claim_that_was_refused_raises_and_holds_nothing() -> None:
     ground.store.faults["claim"] = [AWAY]
     assert failed_round(ground) == pytest.approx(1.0)
     assert (len(ground.registry), ground.claimer.is_claiming) == (0, False)
+
+
+def test_a_retry_that_is_due_soon_wakes_whoever_may_take_it_at_that_moment() -> None:
+    ground = Ground(free=1, lanes=((LANE,), (OTHER_LANE,)))
+    ground.dispatch(1, max_executions=5, retry_initial_ms=1, retry_max_ms=1)
+
+    async def scenario() -> None:
+        await ground.claimer.run_once()
+        ground.backend.end(ground.backend.held[0], Outcome(OutcomeKind.FAILED, "handler_failed"))
+        await ground.finalizer.run_once()
+        for claimer in ground.claimers:
+            claimer.wake._rung = False
+        async with asyncio.timeout(20):
+            assert await ground.claimer.wake.sleep(None)
+        assert not ground.claimers[1].wake._rung, "it serves another queue"
+
+    asyncio.run(scenario())
+
+
+def test_a_retry_that_is_due_later_than_the_next_poll_is_left_to_it() -> None:
+    ground = Ground()
+
+    async def scenario() -> None:
+        ground.claimer.due_in(LANE, 60_000)
+        assert not ground.claimer._alarms._timers
+        for _ in range(3):
+            ground.claimer.due_in(LANE, 1_000)
+        assert 1 <= len(ground.claimer._alarms._timers) <= 3, "one for each millisecond"
+        ground.claimer.stop()
+        assert not ground.claimer._alarms._timers
+        ground.claimer.due_in(LANE, 1)
+        assert not ground.claimer._alarms._timers, "it claims nothing more"
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("ended", ["cancel_requested", "expired"])
+def test_a_reserved_job_that_is_cancelled_or_has_expired_is_not_begun(ended: str) -> None:
+    ground = Ground(free=1)
+    payload = b'{"text":"' + b"x" * PAYLOAD_INLINE_MAX_BYTES + b'"}'
+    (receipt,) = ground.dispatch(1, payload=payload, expires_at_ms=ground.clock.now_ms() + 1_000)
+
+    def meanwhile() -> None:
+        if ended == "expired":
+            ground.clock.advance_ms(1_000)
+        else:
+            ground.control(receipt)
+
+    ground.store.meanwhile["claim"] = meanwhile
+    asyncio.run(ground.claimer.run_once())
+    assert ground.store.calls == ["claim", "begin"]
+    assert (ground.backend.held, len(ground.registry)) == ([], 0)
+    record = ground.job(receipt)
+    assert (record.executions, record.attempts) == (0, [])
+    (event,) = ground.said
+    assert (type(event), event.code) == (events.EndedUnbegun, ended)
+    assert (ground.tally.cancelled, ground.tally.failed) == ((0, 1) if ended == "expired" else (1, 0))
 
 
 def test_what_arrives_after_the_stop_goes_straight_back() -> None:

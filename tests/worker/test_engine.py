@@ -4,9 +4,11 @@ import datetime
 
 import pytest
 
-from runwick.contracts.errors import AdmissionClosed, StoreUnavailable
+from runwick.contracts.attempts import ClaimPlan
+from runwick.contracts.errors import AdmissionClosed, OutcomeUnknown, StoreUnavailable
 from runwick.contracts.outcomes import Outcome, OutcomeKind
-from runwick.worker.engine import Stop, nothing_due, nothing_left
+from runwick.worker.engine import nothing_due, nothing_left
+from tests.worker.ground import APPLICATION, KIND, LANE
 from tests.worker.life import QUICK, Life, milliseconds, until
 from tests.worker.store import EVERY, never
 
@@ -46,23 +48,6 @@ def test_the_drain_lets_run_and_gives_back_what_has_not_begun() -> None:
     assert sorted(life.states(receipts)) == ["pending"] * 3 + ["succeeded"]
 
 
-def test_a_more_urgent_stop_interrupts_what_runs_and_settles_it() -> None:
-    life = Life(free=1)
-    (receipt,) = life.dispatch(1)
-
-    async def script(life: Life) -> None:
-        await life.handed_over(1)
-        life.backend.begun.add(life.backend.held[0].job)
-        life.worker.stop_more_urgently()
-        life.worker.stop_more_urgently()
-
-    life.live(script)
-    record = life.job(receipt)
-    assert (record.state, [a.outcome for a in record.attempts]) == ("retrying", ["interrupted"])
-    assert record.due_at_ms is not None
-    assert record.due_at_ms <= life.clock.now_ms(), "an interrupted job need not wait"
-
-
 def test_a_backend_that_gives_up_stops_the_worker_and_is_named() -> None:
     life = Life()
 
@@ -73,7 +58,6 @@ def test_a_backend_that_gives_up_stops_the_worker_and_is_named() -> None:
 
     life.live(script)
     assert life.worker.failure == "the backend cannot go on: no executor could be made"
-    assert Stop.FORCE > Stop.DRAIN
 
 
 def test_a_failing_settlement_keeps_the_worker_alive_until_it_lands() -> None:
@@ -101,8 +85,8 @@ def test_a_claim_that_is_under_way_at_the_stop_is_given_back_uncharged() -> None
     life.store.holds_up["claim"] = slow_to_answer
 
     async def script(life: Life) -> None:
-        await until(lambda: life.worker._parts.claimers[0].stopped, "the drain")
-        assert life.worker._parts.is_claiming
+        await until(lambda: life.worker._parts.stations.claimers[0].stopped, "the drain")
+        assert life.worker._parts.stations.is_claiming
         answered.set()
 
     life.live(script)
@@ -188,3 +172,53 @@ def test_a_store_that_hangs_does_not_keep_a_worker_from_stopping() -> None:
     life.live(script)
     assert life.job(receipt).state == "running", "its lease runs out"
     assert not life.backend.started
+
+
+def test_its_id_may_be_given_and_is_made_otherwise() -> None:
+    assert Life(worker_id=b"0123456789abcdef").worker.worker_id == b"0123456789abcdef"
+    made = Life().worker.worker_id
+    assert (len(made), made == bytes(16)) == (16, False)
+
+
+def test_hints_at_requests_reach_its_heartbeat_while_it_lives() -> None:
+    life = Life(free=1)
+    life.dispatch(1)
+
+    async def script(life: Life) -> None:
+        await life.handed_over(1)
+        (hint,) = life.store._request_wakes
+        assert hint == (life.worker.worker_id, life.worker._parts.heartbeat.requested)
+        life.backend.end(life.backend.held[0])
+
+    life.live(script, nothing_left)
+    assert life.store._request_wakes == []
+
+
+def test_what_a_dead_predecessor_left_runs_here_at_once() -> None:
+    life = Life(free=1, options=QUICK)
+    (receipt,) = life.dispatch(1)
+    predecessor = life.ids.ordered()
+    plan = ClaimPlan(
+        application=APPLICATION,
+        worker=predecessor,
+        claim_token=life.ids.secret(),
+        lanes=(LANE,),
+        kinds=frozenset({KIND}),
+        free=1,
+        ahead=0,
+        payload_bytes=1 << 20,
+        lease_ms=60_000,
+    )
+    life.store.run(life.store.claim(plan))
+    life.store.faults["recover"] = [OutcomeUnknown("outcome_unknown", "lost")]
+
+    async def script(life: Life) -> None:
+        await until(lambda: life.backend.started, "the start")
+        assert await life.worker.inherit(predecessor) == 1
+        assert await life.worker.inherit(predecessor) == 0
+        await life.handed_over(1)
+        life.backend.end(life.backend.held[0])
+
+    life.live(script, nothing_left)
+    record = life.job(receipt)
+    assert (record.state, [attempt.code for attempt in record.attempts]) == ("succeeded", ["worker_died", None])

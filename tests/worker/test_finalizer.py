@@ -4,7 +4,14 @@ import pytest
 
 from runwick.contracts.dispatching import Receipt
 from runwick.contracts.errors import AdmissionClosed, OutcomeUnknown, StoreUnavailable
-from runwick.contracts.outcomes import Outcome, OutcomeKind
+from runwick.contracts.outcomes import (
+    BLACK_BOX_MAX_BYTES,
+    BlackBox,
+    Death,
+    ErrorDetail,
+    Outcome,
+    OutcomeKind,
+)
 from runwick.telemetry import events
 from tests.worker.ground import IMPATIENT, Ground
 from tests.worker.store import EVERY, never
@@ -44,6 +51,58 @@ def test_a_completion_waits_for_company_only_while_another_is_expected_soon() ->
     ground.clock.advance_ms(21)
     asyncio.run(ground.finalizer.run_once())
     assert ground.store.calls == ["claim", "settle"]
+
+
+@pytest.mark.parametrize("kind", [OutcomeKind.CANCELLED, OutcomeKind.CRASHED, OutcomeKind.TIMED_OUT])
+def test_the_end_of_what_was_stopped_or_died_waits_for_no_company(kind: OutcomeKind) -> None:
+    ground = Ground(free=2)
+    running(ground, 2)
+    ground.backend.expected_ms = 5.0
+    ground.backend.end(ground.backend.held[0], Outcome(kind, "why"))
+    asyncio.run(ground.finalizer.run_once())
+    assert ground.store.calls == ["claim", "settle"]
+
+
+def test_errors_and_black_boxes_count_for_the_size_of_a_batch() -> None:
+    ground = Ground(free=200)
+    receipts = running(ground, 127)
+    large = "x" * BLACK_BOX_MAX_BYTES
+    for attempt in list(ground.backend.held):
+        error, box = ErrorDetail("signal", "killed", large), BlackBox(large, large)
+        ground.backend.end(attempt, Outcome(OutcomeKind.CRASHED, "executor_crashed", error=error, black_box=box))
+    while asyncio.run(ground.finalizer.run_once()) is not None:
+        pass
+    assert ground.store.calls == ["claim", "settle", "settle"], "127 × 48 KiB are more than 4 MiB"
+    assert ground.states(receipts) == ["retrying"] * 127
+
+
+def test_an_end_whose_content_is_refused_keeps_neither_death_nor_black_box() -> None:
+    ground = Ground(free=1)
+    (receipt,) = running(ground, 1)
+    ground.store.refuses = lambda settlement: settlement.outcome.black_box is not None
+    death, box = Death("signal", signal=9, phase="handle"), BlackBox("a line", "")
+    outcome = Outcome(OutcomeKind.CRASHED, "executor_crashed", death=death, black_box=box)
+    ground.backend.end(ground.backend.held[0], outcome)
+    asyncio.run(ground.finalizer.run_once())
+    (attempt,) = ground.job(receipt).attempts
+    assert (attempt.code, attempt.death, attempt.black_box) == ("settlement_rejected", None, None)
+
+
+def test_where_somebody_cancelled_a_failure_ends_cancelled_and_a_success_stands() -> None:
+    ground = Ground(free=2)
+    failing, succeeding = running(ground, 2)
+    told: list[events.Settled] = []
+    ground.bus.listen(events.Settled, told.append)
+    for receipt in (failing, succeeding):
+        ground.control(receipt)
+    first, second = ground.backend.held
+    ground.backend.end(first, FAILED)
+    ground.backend.end(second)
+    asyncio.run(ground.finalizer.run_once())
+    assert ground.states([failing, succeeding]) == ["cancelled", "succeeded"]
+    assert (ground.tally.cancelled, ground.tally.succeeded, len(ground.registry)) == (1, 1, 0)
+    assert [settlement.state for settlement in told[0].settlements] == ["cancelled", "succeeded"]
+    assert told[0].settlements[0].code == "cancel_requested"
 
 
 def test_a_completion_does_not_wait_for_a_long_run() -> None:

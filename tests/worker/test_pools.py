@@ -6,13 +6,11 @@ from collections.abc import Sequence
 import pytest
 
 from runwick.contracts.attempts import Attempt
-from runwick.contracts.backends import Sink
 from runwick.contracts.errors import ConfigurationError, Problem
 from runwick.contracts.outcomes import Outcome, OutcomeKind
 from runwick.worker.engine import nothing_left
-from runwick.worker.registry import shared_out
+from runwick.worker.registry import Share
 from runwick.worker.timings import HELD_MAX, PAYLOADS_MAX_BYTES
-from tests.worker.backend import HandBackend
 from tests.worker.ground import LANE, OTHER_LANE, Ground
 from tests.worker.life import QUICK, Life, until
 
@@ -64,7 +62,7 @@ def test_two_pools_on_the_same_queue_share_its_jobs() -> None:
 def test_one_call_settles_the_ends_of_all_pools() -> None:
     ground = Ground(free=1, lanes=TWO)
     receipts = [*ground.dispatch(1), *ground.dispatch(1, lane=OTHER_LANE)]
-    for claimer in ground.parts.claimers:
+    for claimer in ground.claimers:
         asyncio.run(claimer.run_once())
     for backend in ground.backends:
         backend.end(backend.held[0])
@@ -77,7 +75,7 @@ def test_an_end_waits_for_company_from_any_pool() -> None:
     ground = Ground(free=1, lanes=TWO)
     ground.dispatch(1)
     ground.dispatch(1, lane=OTHER_LANE)
-    for claimer in ground.parts.claimers:
+    for claimer in ground.claimers:
         asyncio.run(claimer.run_once())
     ground.backends[1].expected_ms = 5.0
     ground.backends[0].end(ground.backends[0].held[0])
@@ -89,12 +87,20 @@ def test_an_end_waits_for_company_from_any_pool() -> None:
     assert ground.store.calls == ["claim", "claim", "settle"], "nothing else is expected: both go at once"
 
 
+def shared_out(*sizes: int) -> list[Share]:
+    """The shares of pools of these sizes."""
+    shares = [Share() for _ in sizes]
+    for share, size in zip(shares, sizes, strict=True):
+        share.allow(size, sum(sizes))
+    return shares
+
+
 def test_each_pool_has_its_share_of_what_a_worker_may_hold() -> None:
-    main, reports = shared_out([6, 2])
+    main, reports = shared_out(6, 2)
     assert (main.attempts_max, reports.attempts_max) == (6 + HELD_MAX * 6 // 8, 2 + HELD_MAX * 2 // 8)
     assert main.payloads_max_bytes + reports.payloads_max_bytes == PAYLOADS_MAX_BYTES
-    assert [share.attempts_max for share in shared_out([1, 2_000])] == [2, 2_000 + 511], "at least one beyond its slots"
-    (alone,) = shared_out([16])
+    assert [share.attempts_max for share in shared_out(1, 2_000)] == [2, 2_000 + 511], "at least one beyond its slots"
+    (alone,) = shared_out(16)
     assert (alone.attempts_max, alone.payloads_max_bytes) == (16 + HELD_MAX, PAYLOADS_MAX_BYTES)
 
 
@@ -102,7 +108,7 @@ def test_a_pool_whose_results_cannot_be_written_leaves_the_other_its_tickets() -
     ground = Ground(free=1, ahead=1_000, lanes=TWO)
     ground.dispatch(400)
     (mail,) = ground.dispatch(1, lane=OTHER_LANE)
-    flooded, other = ground.parts.claimers
+    flooded, other = ground.claimers
 
     async def scenario() -> None:
         while await flooded.run_once() is not None:
@@ -121,7 +127,7 @@ def test_a_pool_of_large_payloads_leaves_the_other_its_room() -> None:
     ground = Ground(free=30, lanes=TWO)
     ground.dispatch(30, payload=b'{"text":"' + b"x" * 600_000 + b'"}')
     (mail,) = ground.dispatch(1, lane=OTHER_LANE)
-    flooded, other = ground.parts.claimers
+    flooded, other = ground.claimers
 
     async def scenario() -> None:
         while await flooded.run_once() is not None:
@@ -140,14 +146,14 @@ def test_a_pool_of_large_payloads_leaves_the_other_its_room() -> None:
 
 def test_presence_tells_the_queues_and_slots_of_all_pools() -> None:
     life = Life(free=3, lanes=[[LANE], [OTHER_LANE, LANE]])
-    seen = life.worker._presence
+    seen = life.worker._parts.presence
     assert (seen.queues, seen.executors) == (["mails", "reports"], 6)
 
 
 def test_a_lost_lease_is_stopped_by_the_backend_that_runs_it() -> None:
     ground = Ground(free=1, lanes=TWO)
     ground.dispatch(1, lane=OTHER_LANE)
-    asyncio.run(ground.parts.claimers[1].run_once())
+    asyncio.run(ground.claimers[1].run_once())
     ground.clock.advance_ms(50_000)
     asyncio.run(ground.watchdog.run_once())
     assert ground.backends[1].stopped_runs == ground.backends[1].held
@@ -187,16 +193,9 @@ def test_when_one_backend_gives_up_the_worker_stops_all_and_names_the_pool() -> 
     assert life.states(receipts) == ["retrying", "retrying"]
 
 
-class Unwilling(HandBackend):
-    """A backend that cannot be brought up."""
-
-    async def start(self, sink: Sink) -> None:
-        raise ConfigurationError([Problem("boot_timeout", "pool", "it was not ready in time")])
-
-
 def test_when_one_backend_cannot_be_started_none_is_left() -> None:
     life = Life(lanes=TWO)
-    life.worker._pools._backends[1] = Unwilling()
+    life.backends[1].refusal = ConfigurationError([Problem("boot_timeout", "pool", "it was not ready in time")])
     with pytest.raises(ConfigurationError):
         asyncio.run(life.worker.run())
     assert not life.backends[0].started
@@ -204,7 +203,7 @@ def test_when_one_backend_cannot_be_started_none_is_left() -> None:
 
 
 def test_a_claimer_that_fails_is_named_by_its_pool() -> None:
-    assert [claimer.name for claimer in Ground(lanes=TWO).parts.claimers] == [
+    assert [claimer.name for claimer in Ground(lanes=TWO).claimers] == [
         'claimer of pool "pool-1"',
         'claimer of pool "pool-2"',
     ]
@@ -216,7 +215,7 @@ def test_a_run_that_nothing_can_stop_keeps_its_slot_and_lets_its_lease_run_out()
     (receipt,) = ground.dispatch(1)
     asyncio.run(ground.claimer.run_once())
     (attempt,) = ground.backend.held
-    ground.parts.sinks[0].gave_up([attempt])
+    ground.sinks[0].gave_up([attempt])
     asyncio.run(ground.heartbeat.run_once())
     assert ground.registry.held() == [], "it is renewed no more"
     assert len(ground.registry) == 1

@@ -12,6 +12,7 @@ from runwick.contracts.administration import (
     StoreStatus,
 )
 from runwick.contracts.ambient import Clock, Ids
+from runwick.contracts.history import AuditRecord
 from runwick.stores.administration import asked_for, check_admission, check_offline
 from runwick.stores.memory.tables import Tables
 
@@ -51,8 +52,12 @@ class MemoryAdministration:
     def activate(self, capability: Capability, application: str, actor: str) -> bool:
         with self._tables.lock:
             (status,) = asked_for(self._applications(), application)
+            if capability.value in status.capabilities:
+                return False
+            names = sorted([*status.capabilities, capability.value])
             self._tables.applications[application].capabilities.add(capability.value)
-            return capability.value not in status.capabilities
+            self._audit(application, actor, "activate_capability", status.capabilities, names)
+            return True
 
     def reidentify(self) -> bytes:
         with self._tables.lock:
@@ -63,6 +68,23 @@ class MemoryAdministration:
     def close(self) -> None:
         """Nothing is open."""
 
+    def _audit(self, application: str, actor: str, action: str, before: Sequence[str], after: Sequence[str]) -> None:
+        record = AuditRecord(
+            cursor=str(len(self._tables.audit) + 1),
+            at_ms=self._clock.now_ms(),
+            actor=actor,
+            actor_display=None,
+            actor_scheme=None,
+            action=action,
+            job_id=None,
+            generation=None,
+            before=msgspec.json.encode(before).decode(),
+            after=msgspec.json.encode(after).decode(),
+            reason=None,
+            command_id=None,
+        )
+        self._tables.audit.append((application, record))
+
     def _applications(self) -> Sequence[ApplicationStatus]:
         return [self._status(name) for name in sorted(self._tables.applications)]
 
@@ -70,7 +92,6 @@ class MemoryAdministration:
         now_ms = self._clock.now_ms()
         stands = self._tables.applications[name]
         ends = [row.lease.until_ms for row in self._tables.leased(name) if row.lease is not None]
-        workers = self._tables.workers.values()
         return ApplicationStatus(
             name=name,
             admission=stands.admission,
@@ -78,6 +99,9 @@ class MemoryAdministration:
             leases=len(ends),
             leases_valid=sum(until_ms > now_ms for until_ms in ends),
             workers=sum(
-                presence.application == name and seen_ms > now_ms - WORKER_ALIVE_MS for presence, seen_ms in workers
+                worker.presence.application == name
+                and worker.departed_at_ms is None
+                and worker.seen_at_ms > now_ms - WORKER_ALIVE_MS
+                for worker in self._tables.workers.values()
             ),
         )

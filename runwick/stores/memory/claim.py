@@ -13,7 +13,8 @@ from runwick.contracts.ambient import Clock, Ids
 from runwick.contracts.attempts import CLAIM_MAX_ATTEMPTS, PAYLOAD_INLINE_MAX_BYTES, Attempt, Claim, ClaimPlan
 from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act
-from runwick.stores.memory.tables import JobRow, Lease, Tables, act
+from runwick.stores.memory.rows import JobRow, Lease
+from runwick.stores.memory.tables import Tables, act
 
 
 def claim(tables: Tables, plan: ClaimPlan, clock: Clock, ids: Ids) -> Act[Claim]:
@@ -30,7 +31,7 @@ def _claim(tables: Tables, plan: ClaimPlan, now_ms: int, ids: Ids) -> Claim:
     taken, expired, stopped_at_lone = _choose(tables, plan, now_ms)
     for row in expired:
         tables.leave(row)
-        tables.close(row, JobState.FAILED, "expired", now_ms)
+        tables.close_expired(row, now_ms)
     for row in taken:
         _take(tables, row, plan, now_ms, ids)
     if not taken:
@@ -58,7 +59,7 @@ def _choose(tables: Tables, plan: ClaimPlan, now_ms: int) -> tuple[list[JobRow],
             continue
         if len(taken) + len(expired) >= limit:
             break
-        if row.expires_at_ms is not None and row.expires_at_ms <= now_ms:
+        if row.has_expired(now_ms):
             expired.append(row)
             continue
         if len(taken) >= plan.free and not row.may_run_ahead:

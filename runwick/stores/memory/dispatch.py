@@ -8,11 +8,13 @@ from typing import Final
 
 from runwick.contracts.ambient import Clock
 from runwick.contracts.dispatching import Command, Receipt, ReceiptDisposition
+from runwick.contracts.history import EventKind
 from runwick.contracts.identity import job_of_operation
 from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act
 from runwick.stores import refusals
-from runwick.stores.memory.tables import JobRow, Tables, act
+from runwick.stores.memory.rows import JobRow
+from runwick.stores.memory.tables import Tables, act
 
 PROFILE: Final = "memory"
 """What a receipt confirms here: the job lives as long as the process."""
@@ -40,6 +42,7 @@ def _dispatch(tables: Tables, commands: Sequence[Command], now_ms: int) -> list[
         )
         tables.rows[row.job] = row
         tables.jobs_by_id[command.job_id] = row.job
+        tables.tell(row, EventKind.DISPATCHED, now_ms)
         tables.wait(row, JobState.PENDING)
     return [_receipt(command.job_id, command.operation_id) for command in commands]
 

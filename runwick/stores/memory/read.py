@@ -1,20 +1,24 @@
-"""Reads: one job as it stands, what is left for a worker, and the runs that cost most."""
+"""Reads: one job as it stands, what is left for a worker, the runs that cost most, and who works."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from runwick.contracts.activity import StackAnswer, WorkerRecord
 from runwick.contracts.ambient import Clock
 from runwick.contracts.attempts import Kind, Lane
 from runwick.contracts.errors import InvalidArgument
-from runwick.contracts.states import LEASED_STATES, JobState
+from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act, CostlyRun, JobRecord, Outlook
 from runwick.contracts.usage import Usage
-from runwick.stores.memory.tables import JobRow, Tables, act
+from runwick.stores.memory.rows import JobRow
+from runwick.stores.memory.tables import Tables, act
 
 _COSTS: Final[dict[str, Callable[[Usage], int | None]]] = {
     "cpu_us": lambda usage: usage.cpu_us,
     "rss_peak_bytes": lambda usage: usage.rss_peak_bytes,
 }
+
+_SEEN_WITHIN_MS: Final = 24 * 60 * 60 * 1000
 
 
 def job(tables: Tables, application: str, job_id: bytes) -> Act[JobRecord | None]:
@@ -23,28 +27,66 @@ def job(tables: Tables, application: str, job_id: bytes) -> Act[JobRecord | None
 
 
 def _job(tables: Tables, application: str, job_id: bytes) -> JobRecord | None:
-    key = tables.jobs_by_id.get(job_id)
-    if key is None or tables.rows[key].command.application != application:
+    row = tables.find(application, job_id)
+    if row is None:
         return None
-    row = tables.rows[key]
-    waits = row.state in {JobState.PENDING, JobState.RETRYING}
+    lease = row.lease
     return JobRecord(
         job_id=job_id,
         kind=row.command.kind,
         lane=row.command.lane,
         state=row.state,
-        code=None if row.state in LEASED_STATES else row.code,
+        code=None if lease is not None else row.code,
         generation=row.generation,
         revision=row.revision,
         executions=row.executions,
         max_executions=row.command.policy.max_executions,
         created_at_ms=row.created_at_ms,
-        due_at_ms=row.due_at_ms if waits else None,
+        due_at_ms=row.due_at_ms if row.waits else None,
         ended_at_ms=row.ended_at_ms,
         tenant=row.command.tenant,
         result=row.result,
         attempts=list(row.history),
+        expires_at_ms=None if row.state.terminal else row.expires_at_ms,
+        cancel_requested_at_ms=row.cancel_requested_at_ms,
+        crashes=0 if row.state.terminal else row.crashes,
+        worker=None if lease is None else lease.worker,
+        attempt_id=None if lease is None else lease.attempt_id,
+        begun_at_ms=None if lease is None else lease.begun_at_ms,
     )
+
+
+def workers(tables: Tables, application: str, clock: Clock) -> Act[list[WorkerRecord]]:
+    """Who was seen within 24 hours, the latest start first."""
+    return act("workers", lambda: _workers(tables, application, clock.now_ms()), reads_only=True)
+
+
+def _workers(tables: Tables, application: str, now_ms: int) -> list[WorkerRecord]:
+    records = [
+        WorkerRecord(
+            presence=worker.presence,
+            seen_at_ms=worker.seen_at_ms,
+            departed_at_ms=worker.departed_at_ms,
+            told_at_ms=worker.told_at_ms,
+            executors=list(worker.executors),
+        )
+        for worker in tables.workers.values()
+        if worker.presence.application == application and worker.seen_at_ms >= now_ms - _SEEN_WITHIN_MS
+    ]
+    # Their ids grow with the time at which they started.
+    return sorted(records, key=lambda record: record.presence.worker, reverse=True)
+
+
+def stack(tables: Tables, application: str, attempt_id: bytes) -> Act[StackAnswer | None]:
+    """The stack that was asked for, once its worker has answered."""
+    return act("stack", lambda: _stack(tables, application, attempt_id), reads_only=True)
+
+
+def _stack(tables: Tables, application: str, attempt_id: bytes) -> StackAnswer | None:
+    look = tables.looks.get(attempt_id)
+    if look is None or look.text is None or tables.rows[look.job].command.application != application:
+        return None
+    return StackAnswer(attempt_id, look.text)
 
 
 def outlook(

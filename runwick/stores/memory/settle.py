@@ -22,20 +22,22 @@ def settle(tables: Tables, settlements: Sequence[Settlement], clock: Clock) -> A
 def _settle(tables: Tables, settlements: Sequence[Settlement], now_ms: int) -> list[Answer]:
     rows = owned_once(tables, (settlement.attempt for settlement in settlements))
     admit_rows(tables, "settle", rows)
-    owned = [(row, settlement) for row, settlement in zip(rows, settlements, strict=True) if row is not None]
-    for row, settlement in owned:
-        check(row, settlement)
-    answers = [
-        Answer.DONE if row is not None or _landed(tables, settlement) else Answer.NOT_YOURS
-        for row, settlement in zip(rows, settlements, strict=True)
+    for row, settlement in zip(rows, settlements, strict=True):
+        if row is not None:
+            check(row, settlement)
+    # Before anything is written: what comes twice in one batch has not landed before.
+    unowned = [_unowned(tables, settlement) for settlement in settlements]
+    return [
+        answer if row is None else end(tables, row, settlement, now_ms)
+        for row, settlement, answer in zip(rows, settlements, unowned, strict=True)
     ]
-    for row, settlement in owned:
-        end(tables, row, settlement, now_ms)
-    return answers
 
 
-def _landed(tables: Tables, settlement: Settlement) -> bool:
-    """Whether an earlier sending of this settlement has landed and only its answer was lost."""
+def _unowned(tables: Tables, settlement: Settlement) -> Answer:
+    """For an attempt that holds nothing: DONE when an earlier sending has landed and only its answer was lost."""
     row = tables.rows.get(settlement.attempt.job)
     ended = {(attempt.attempt_id, attempt.outcome) for attempt in row.history} if row is not None else set()
-    return (settlement.attempt.attempt_id, settlement.outcome.kind.value) in ended
+    instead = settlement.if_cancelled
+    written = {settlement.outcome.kind} if instead is None else {settlement.outcome.kind, instead.outcome}
+    landed = any((settlement.attempt.attempt_id, outcome.value) in ended for outcome in written)
+    return Answer.DONE if landed else Answer.NOT_YOURS

@@ -6,13 +6,29 @@ Acts run one at a time under a lock, so that what holds for the stores in files 
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
+from runwick.contracts.activity import Beat, Report, StackAnswer, WorkerRecord
 from runwick.contracts.ambient import Clock, Ids
-from runwick.contracts.attempts import Attempt, Beat, Claim, ClaimPlan, Expired, Held, Kind, Lane, WorkerPresence
+from runwick.contracts.attempts import Attempt, Begun, Claim, ClaimPlan, Held, Kind, Lane, WorkerPresence
+from runwick.contracts.controls import ControlCommand, ControlReply
 from runwick.contracts.dispatching import Command, Receipt
+from runwick.contracts.history import AuditPage, EventPage
 from runwick.contracts.outcomes import Answer, Settlement
 from runwick.contracts.stores import Act, CostlyRun, JobRecord, Outlook
 from runwick.stores import refusals
-from runwick.stores.memory import begin, claim, dispatch, lease, read, recover, register, release, settle
+from runwick.stores.memory import (
+    begin,
+    claim,
+    control,
+    dispatch,
+    expire,
+    history,
+    lease,
+    read,
+    recover,
+    register,
+    release,
+    settle,
+)
 from runwick.stores.memory.tables import Tables
 
 T = TypeVar("T")
@@ -34,6 +50,7 @@ class MemoryStore:
         self._clock = clock
         self._ids = ids
         self._wakes: list[Callable[[], None]] = []
+        self._request_wakes: list[tuple[bytes, Callable[[], None]]] = []
 
     @property
     def profile(self) -> str:
@@ -56,15 +73,22 @@ class MemoryStore:
         self._wakes.append(wake)
         return lambda: self._wakes.remove(wake) if wake in self._wakes else None
 
+    def wake_on_requests(self, worker: bytes, wake: Callable[[], None]) -> Callable[[], None]:
+        entry = worker, wake
+        self._request_wakes.append(entry)
+        return lambda: self._request_wakes.remove(entry) if entry in self._request_wakes else None
+
     def run(self, act: Act[T]) -> T:
         with self.tables.lock:
             if self.tables.store_id != self.store_id:
                 raise refusals.identity_mismatch(self.store_id, self.tables.store_id)
             answer = _answer(act)
             made_due, self.tables.made_due = self.tables.made_due, False
-        if made_due:
-            for wake in tuple(self._wakes):
-                wake()
+            wanted, self.tables.wanted = self.tables.wanted, set()
+        wakes = [*self._wakes] if made_due else []
+        wakes += [wake for worker, wake in self._request_wakes if worker in wanted]
+        for wake in wakes:
+            wake()
         return answer
 
     async def run_async(self, act: Act[T]) -> T:
@@ -82,25 +106,43 @@ class MemoryStore:
     def claim(self, plan: ClaimPlan) -> Act[Claim]:
         return claim.claim(self.tables, plan, self._clock, self._ids)
 
-    def begin(self, attempt: Attempt) -> Act[Attempt | None]:
+    def begin(self, attempt: Attempt) -> Act[Begun]:
         return begin.begin(self.tables, attempt, self._clock)
 
     def release(self, attempts: Sequence[Attempt]) -> Act[list[Answer]]:
-        return release.release(self.tables, attempts)
+        return release.release(self.tables, attempts, self._clock)
 
     def settle(self, settlements: Sequence[Settlement]) -> Act[list[Answer]]:
         return settle.settle(self.tables, settlements, self._clock)
 
-    def renew(
-        self, presence: WorkerPresence, held: Sequence[Held], lease_ms: int, recovery_interval_ms: int
-    ) -> Act[Beat]:
-        return lease.renew(self.tables, presence, held, lease_ms, recovery_interval_ms, self._clock)
+    def renew(self, report: Report, held: Sequence[Held], lease_ms: int, recovery_interval_ms: int) -> Act[Beat]:
+        return lease.renew(self.tables, report, held, lease_ms, recovery_interval_ms, self._clock)
 
-    def recover(self, application: str, decide: Callable[[Expired], Settlement], limit: int) -> Act[int]:
-        return recover.recover(self.tables, application, decide, limit, self._clock)
+    def recover(
+        self, application: str, decide: Callable[[Attempt], Settlement], limit: int, *, worker: bytes | None = None
+    ) -> Act[int]:
+        return recover.recover(self.tables, application, decide, limit, worker, self._clock)
+
+    def expire(self, application: str, limit: int) -> Act[int]:
+        return expire.expire(self.tables, application, limit, self._clock)
 
     def depart(self, presence: WorkerPresence) -> Act[None]:
-        return lease.depart(self.tables, presence)
+        return lease.depart(self.tables, presence, self._clock)
+
+    def control(self, command: ControlCommand) -> Act[ControlReply]:
+        return control.control(self.tables, command, self._clock)
+
+    def events(self, application: str, after: str | None, limit: int) -> Act[EventPage]:
+        return history.events(self.tables, application, after, limit)
+
+    def audit(self, application: str, after: str | None, limit: int) -> Act[AuditPage]:
+        return history.audit(self.tables, application, after, limit)
+
+    def workers(self, application: str) -> Act[list[WorkerRecord]]:
+        return read.workers(self.tables, application, self._clock)
+
+    def stack(self, application: str, attempt_id: bytes) -> Act[StackAnswer | None]:
+        return read.stack(self.tables, application, attempt_id)
 
     def job(self, application: str, job_id: bytes) -> Act[JobRecord | None]:
         return read.job(self.tables, application, job_id)

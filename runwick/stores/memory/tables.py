@@ -1,89 +1,29 @@
 """What the memory store holds, and the order in which its jobs wait.
 
 One row per job carries everything: what was asked, where it stands, its history. The acts beside this module change
-rows; each checks all it has to before it changes the first one, so that an act that raises has changed nothing. Several
-store objects can share the tables, as processes share a file.
+rows; each checks all it has to before it changes the first one, so that an act that raises has changed nothing. What
+happens to jobs is told in one list, in the order in which it happens. Several store objects can share the tables, as
+processes share a file.
 """
 
 import bisect
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from runwick.contracts.administration import Admission, Capability, admits
-from runwick.contracts.attempts import Attempt, Lane, WorkerPresence
-from runwick.contracts.dispatching import Command
+from runwick.contracts.attempts import Attempt, Lane
 from runwick.contracts.errors import StoreError
+from runwick.contracts.history import AuditRecord, EventKind, JobEvent
 from runwick.contracts.states import LEASED_STATES, JobState
-from runwick.contracts.stores import Act, AttemptRecord
+from runwick.contracts.stores import Act
 from runwick.stores import refusals
+from runwick.stores.memory.rows import Application, Entry, JobRow, Kept, Look, Worker
 
 T = TypeVar("T")
 
 _KNOWN: Final = frozenset(capability.value for capability in Capability)
-
-Entry = tuple[int, bytes, int]
-"""(due_at_ms, job_id, job): entries sort in claim order."""
-
-
-@dataclass(slots=True)
-class Lease:
-    """Who holds a job."""
-
-    attempt_id: bytes
-    claim_token: bytes
-    worker: bytes
-    until_ms: int
-
-
-@dataclass(slots=True)
-class Application:
-    """How one application stands."""
-
-    admission: Admission = Admission.OPEN
-    capabilities: set[str] = field(default_factory=set)
-
-
-@dataclass(slots=True)
-class JobRow:
-    """One job."""
-
-    job: int
-    command: Command
-    created_at_ms: int
-    due_at_ms: int
-    expires_at_ms: int | None
-    lives_ms: int | None
-    """How long it had from its creation to its expiry; a planned retry gives it as long again."""
-    state: JobState = JobState.PENDING
-    generation: int = 1
-    revision: int = 1
-    attempts: int = 0
-    """The number of the generation's last attempt."""
-    executions: int = 0
-    unstarted: int = 0
-    crashes: int = 0
-    code: str | None = None
-    cancel_requested: bool = False
-    lease: Lease | None = None
-    ended_at_ms: int | None = None
-    result: bytes | None = None
-    history: list[AttemptRecord] = field(default_factory=list)
-
-    @property
-    def may_run_ahead(self) -> bool:
-        """Whether one execution more than the next is left."""
-        return self.command.policy.max_executions - self.executions >= 2
-
-    @property
-    def begun(self) -> bool:
-        return self.state is JobState.RUNNING
-
-    @property
-    def entry(self) -> Entry:
-        return self.due_at_ms, self.command.job_id, self.job
 
 
 class Tables:
@@ -96,13 +36,22 @@ class Tables:
         self.applications: dict[str, Application] = {}
         self.rows: dict[int, JobRow] = {}
         self.jobs_by_id: dict[bytes, int] = {}
-        self.workers: dict[bytes, tuple[WorkerPresence, int]] = {}
-        """Who works here, and when it was last seen."""
+        self.workers: dict[bytes, Worker] = {}
         self.next_recovery_ms: dict[str, int] = {}
         self.claims: set[bytes] = set()
         """The tokens of claims that took something."""
+        self.commands: dict[tuple[str, bytes], Kept] = {}
+        """What controls were answered, by application and command id."""
+        self.looks: dict[bytes, Look] = {}
+        """By attempt id."""
+        self.events: list[tuple[str, JobEvent]] = []
+        """All that happened, each with its application; an event's cursor counts those up to it."""
+        self.audit: list[tuple[str, AuditRecord]] = []
+        """What operators did, alike."""
         self.made_due = False
         """Whether an act has made a job wait since somebody last asked."""
+        self.wanted: set[bytes] = set()
+        """Workers that were asked for something since then."""
         self._waiting: defaultdict[tuple[str, Lane], list[Entry]] = defaultdict(list)
 
     def know(self, application: str) -> Application:
@@ -129,6 +78,12 @@ class Tables:
         """
         if (refusal := self.refusal(act, application)) is not None:
             raise refusal
+
+    def find(self, application: str, job_id: bytes) -> JobRow | None:
+        """The application's job of that id."""
+        job = self.jobs_by_id.get(job_id)
+        row = None if job is None else self.rows[job]
+        return None if row is None or row.command.application != application else row
 
     def waiting(self, application: str, lane: Lane) -> Iterator[JobRow]:
         """The lane's waiting jobs in claim order."""
@@ -159,6 +114,30 @@ class Tables:
         row.revision += 1
         row.lease = None
         row.ended_at_ms = now_ms
+        self.tell(row, EventKind.JOB_ENDED, now_ms, state=state.value, code=code)
+
+    def close_cancelled(self, row: JobRow, now_ms: int) -> None:
+        """End a job that somebody cancelled, without having run it."""
+        self.close(row, JobState.CANCELLED, "cancel_requested", now_ms)
+
+    def close_expired(self, row: JobRow, now_ms: int) -> None:
+        """End a job that had not begun by its expiry."""
+        self.close(row, JobState.FAILED, "expired", now_ms)
+
+    def tell(self, row: JobRow, what: EventKind, now_ms: int, **details: Any) -> None:
+        """Add to what happened."""
+        command = row.command
+        event = JobEvent(
+            cursor=str(len(self.events) + 1),
+            what=what,
+            job_id=command.job_id,
+            kind=command.kind,
+            lane=command.lane,
+            generation=row.generation,
+            at_ms=now_ms,
+            **details,
+        )
+        self.events.append((command.application, event))
 
     def held(self, attempt: Attempt) -> JobRow | None:
         """The row that this attempt still holds, by its claim token."""
@@ -169,11 +148,6 @@ class Tables:
 
     def _lane_of(self, row: JobRow) -> list[Entry]:
         return self._waiting[row.command.application, row.command.lane]
-
-
-def waits_as(row: JobRow) -> JobState:
-    """The state in which a job waits again: between two executions, or as if it had never been claimed."""
-    return JobState.RETRYING if row.executions else JobState.PENDING
 
 
 def owned_once(tables: Tables, attempts: Iterable[Attempt]) -> list[JobRow | None]:

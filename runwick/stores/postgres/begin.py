@@ -1,21 +1,24 @@
 """Begin: a reserved attempt is authorised to call its handler, charged, and given its payload.
 
-Sent again, it finds the attempt begun and charges nothing.
+A job that somebody cancelled, or that has expired, is closed instead. Sent again, the act finds the attempt begun and
+charges nothing.
 """
 
 import msgspec
 
-from runwick.contracts.attempts import Attempt
+from runwick.contracts.attempts import Attempt, Begun
 from runwick.contracts.errors import StoreUnavailable
 from runwick.contracts.identity import id_text
+from runwick.contracts.outcomes import Answer
 from runwick.contracts.stores import Act
 from runwick.stores.postgres import packed
 from runwick.stores.postgres.bound import Bound
+from runwick.stores.postgres.ending import forget
 from runwick.stores.steps import Step, Steps
 
 
-def begin(bound: Bound, attempt: Attempt) -> Act[Attempt | None]:
-    """Authorise and charge a reserved attempt and read its payload; None when it is no longer the caller's.
+def begin(bound: Bound, attempt: Attempt) -> Act[Begun]:
+    """Authorise and charge a reserved attempt and read its payload, or say why it may not run.
 
     Raises (when run):
         StoreUnavailable: somebody else's transaction holds the job's row.
@@ -23,14 +26,17 @@ def begin(bound: Bound, attempt: Attempt) -> Act[Attempt | None]:
     return Act("begin", lambda: _begin(bound, attempt))
 
 
-def _begin(bound: Bound, attempt: Attempt) -> Steps[Attempt | None]:
+def _begin(bound: Bound, attempt: Attempt) -> Steps[Begun]:
     rows = yield Step("begin", (*bound.gate(), packed.Id(attempt.job_id), packed.Id(attempt.claim_token)))
     if not rows:
-        return None
-    ((is_free, executions, payload),) = rows
+        return Begun(None)
+    ((is_free, ended, executions, payload),) = rows
     if not is_free:
         raise StoreUnavailable(
             "store_unavailable",
             f"another transaction holds the row of job {id_text(attempt.job_id)}; nothing was written, try again",
         )
-    return msgspec.structs.replace(attempt, begun=True, execution=executions, payload=payload)
+    if ended is not None:
+        forget(bound, [attempt], [Answer.CANCELLED])
+        return Begun(None, ended)
+    return Begun(msgspec.structs.replace(attempt, begun=True, execution=executions, payload=payload))

@@ -143,6 +143,12 @@ class Driver(Forkable):
         notice()
         return self._hint.subscribe(wake, concerns)
 
+    def wake_on_requests(self, worker: bytes, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake`, from any thread, soon after somebody asked that worker for something; returns how to stop
+        that."""
+        notice()
+        return self._hint.subscribe_requests(worker, wake)
+
     def close(self) -> None:
         """Send the hints that are left and close everything that is open. The next use opens it again."""
         self._teller.close()

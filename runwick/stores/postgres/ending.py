@@ -2,13 +2,14 @@
 
 ::
 
-    all end for good and leave nothing but numbers ──▶ settle_plain ─┬─ all are the caller's, running, free ──▶ written
+    all end for good and leave nothing but numbers ──▶ settle_plain ─┬─ all are the caller's, running, free, and nobody
+                                                                     │  cancelled them ──▶ written
                                                                      └─ nothing was written ──┐
     anything else ────────────────────────────────────────────────────────────────────────────┴──▶ settle
 
 What ends in the same way is told once, and members name their way by its number::
 
-    ways      claim token, outcome, code, state, code     1: T, succeeded, –, succeeded, –   2: T, failed, …, retrying
+    ways      claim token, outcome, code, state, code …   1: T, succeeded, –, succeeded, –   2: T, failed, …, retrying
     members   job, attempt, way, usage …                  way 1 1 1 2 1 1 2 1 …
 """
 
@@ -20,7 +21,7 @@ import msgspec
 from runwick.contracts.attempts import Attempt
 from runwick.contracts.errors import SettlementRejected
 from runwick.contracts.identity import id_text
-from runwick.contracts.outcomes import Answer, ErrorDetail, Settlement
+from runwick.contracts.outcomes import Answer, BlackBox, Death, ErrorDetail, Settlement
 from runwick.contracts.states import LEASED_STATES, LEGAL_MOVES, JobState
 from runwick.contracts.usage import Usage
 from runwick.stores.postgres import packed
@@ -32,8 +33,12 @@ _NOBODY: Final = bytes(16)
 """No claim has this token."""
 
 _NOTHING_MEASURED: Final = Usage()
+_NOTHING_KEPT: Final = (None, None, None, None)
+_STANDS: Final = (None, None, None)
+"""What a settlement writes that stands whatever was asked for."""
 
-_Way = tuple[bytes, str, str | None, str, str | None]
+_Way = tuple[bytes, str, str | None, str, str | None, str | None, str | None, str | None]
+"""Claim token; outcome, its code, state, its code; the same without the state for a job that somebody cancelled."""
 
 _BARRED: Final = {
     state.value: next((leased.value for leased in LEASED_STATES if state not in LEGAL_MOVES[leased]), None)
@@ -42,8 +47,17 @@ _BARRED: Final = {
 """By the state that a settlement asks for: the one from which the move is not legal."""
 
 
-def end(bound: Bound, act: str, settlements: Sequence[Settlement]) -> Steps[list[Answer]]:
+def end(
+    bound: Bound, act: str, settlements: Sequence[Settlement], *, dead: Sequence[bytes] = ()
+) -> Steps[list[Answer]]:
     """End these attempts, for settle or recover; answers in input order.
+
+    Args:
+        bound: the store.
+        act: ``settle`` or ``recover``.
+        settlements: what is to be written.
+        dead: workers that are known to be dead: their attempts are recovered although no lease has run out, and
+            their presence ends.
 
     Raises:
         SettlementRejected: the content of one cannot be stored, or its job's state does not allow the move; nothing
@@ -81,11 +95,13 @@ def end(bound: Bound, act: str, settlements: Sequence[Settlement]) -> Steps[list
     parameters = (
         *bound.gate(),
         packed.Text(act.encode()),
+        packed.ids(dead),
         *members.numbers,
         *members.others,
         shared.tokens,
         *shared.ends,
         shared.barred,
+        *shared.if_cancelled,
         finished,
     )
     rows = yield Step("settle", parameters)
@@ -108,9 +124,10 @@ def _makers(bound: Bound, ways: Iterable[_Way]) -> list[Maker]:
 
 
 def _leaves_numbers_alone(settlement: Settlement) -> bool:
-    """Whether an attempt ends for good, without an error or a result to keep."""
+    """Whether an attempt ends for good, without an error, a result or a death to keep."""
     outcome = settlement.outcome
-    return settlement.state is not JobState.RETRYING and outcome.error is None and outcome.result is None
+    kept = (outcome.error, outcome.result, outcome.death, outcome.black_box)
+    return settlement.state is not JobState.RETRYING and kept == _NOTHING_KEPT
 
 
 def forget(bound: Bound, attempts: Sequence[Attempt], answers: Sequence[Answer]) -> None:
@@ -133,8 +150,9 @@ def tokens_of(attempts: Iterable[Attempt]) -> list[bytes]:
 
 
 def _way(token: bytes, settlement: Settlement) -> _Way:
-    outcome = settlement.outcome
-    return token, str(outcome.kind), outcome.code, str(settlement.state), settlement.code
+    outcome, instead = settlement.outcome, settlement.if_cancelled
+    if_cancelled = _STANDS if instead is None else (str(instead.outcome), instead.outcome_code, instead.code)
+    return token, str(outcome.kind), outcome.code, str(settlement.state), settlement.code, *if_cancelled
 
 
 class _Members(NamedTuple):
@@ -143,7 +161,7 @@ class _Members(NamedTuple):
     numbers: tuple[packed.Packed, ...]
     """Job, attempt id, way, begun_at_ms, wall_us, cpu_us, rss_peak_bytes, usage."""
     others: tuple[packed.Packed, ...]
-    """Delay_ms, error, result."""
+    """Delay_ms, error, result, death, black box."""
 
     @classmethod
     def of(cls, settlements: Sequence[Settlement], ways: Sequence[int]) -> "_Members":
@@ -164,6 +182,8 @@ class _Members(NamedTuple):
             packed.numbers([settlement.delay_ms for settlement in settlements]),
             packed.jsons([_json(outcome.error) for outcome in outcomes]),
             packed.blobs([outcome.result for outcome in outcomes]),
+            packed.jsons([_json(outcome.death) for outcome in outcomes]),
+            packed.jsons([_json(outcome.black_box) for outcome in outcomes]),
         )
         return cls(numbers, others)
 
@@ -176,15 +196,18 @@ class _Ways(NamedTuple):
     """Outcome, its code, state, its code."""
     barred: packed.Packed
     """The state that does not allow it."""
+    if_cancelled: tuple[packed.Packed, ...]
+    """Outcome, its code, the state's code."""
 
     @classmethod
     def of(cls, ways: Iterable[_Way]) -> "_Ways":
-        tokens, *ends = zip(*ways, strict=True) if ways else ((), (), (), (), ())
+        tokens, *ends = zip(*ways, strict=True) if ways else ((),) * 8
         barred = [_BARRED[state] for state in ends[2]]
-        return cls(packed.ids(tokens), tuple(map(packed.texts, ends)), packed.texts(barred))
+        columns = tuple(map(packed.texts, ends))
+        return cls(packed.ids(tokens), columns[:4], packed.texts(barred), columns[4:])
 
 
-def _json(value: Usage | ErrorDetail | None) -> bytes | None:
+def _json(value: Usage | ErrorDetail | Death | BlackBox | None) -> bytes | None:
     return None if value is None else msgspec.json.encode(value)
 
 

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import psycopg
 
 from runwick.contracts.administration import Admission
+from runwick.contracts.controls import ControlAction
 from runwick.contracts.errors import (
     OutcomeUnknown,
     RunwickError,
@@ -48,7 +49,7 @@ _FOREIGN: Final = frozenset({"0A000", "3F000", "42703", "42704", "42809", "42883
 _UNSTORABLE: Final = ("22", "23", "54")
 _CREATED_BEFORE: Final = "23505"
 _FORBIDDEN: Final = "42501"
-_CREATING: Final = frozenset({"dispatch", "claim"})
+_CREATING: Final = frozenset({"dispatch", "claim", *ControlAction})
 """Acts that create what their caller has named: another sending of the same may just have done it, unseen so far."""
 
 

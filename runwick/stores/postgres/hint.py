@@ -1,7 +1,7 @@
-"""A hint that somebody made work due, so that an idle worker need not wait for its next poll.
+"""A hint that somebody made work due or asked a worker for something, so that nobody need wait for the next poll.
 
-This process's workers are woken directly; others hear through the server (`telling`, `listening`). It may wake for
-nothing or not at all: polling stays the truth.
+Of work this process's workers are told directly, others through the server (`telling`, `listening`); of requests all
+are told through the server. It may wake for nothing or not at all: polling stays the truth.
 """
 
 import threading
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from runwick.runtime.forks import Forkable
-from runwick.stores.postgres.listening import Listener
+from runwick.stores.postgres.listening import Listener, Told
 
 
 class _Sleeper(NamedTuple):
@@ -17,17 +17,23 @@ class _Sleeper(NamedTuple):
     concerns: Callable[[int], bool]
 
 
+class _Asked(NamedTuple):
+    worker: bytes
+    wake: Callable[[], None]
+
+
 class Hint(Forkable):
     """Who wants to be woken, and the listener, which begins with the first of them and ends with `close`.
 
     Args:
-        listen: begins to listen; it is given what to call with the number of an application, or None for any.
+        listen: begins to listen; it is given what to call with what is told.
     """
 
-    def __init__(self, listen: Callable[[Callable[[int | None], None]], Listener]) -> None:
+    def __init__(self, listen: Callable[[Callable[[Told], None]], Listener]) -> None:
         super().__init__()
         self._listen: Final = listen
         self._sleepers: dict[object, _Sleeper] = {}
+        self._asked: dict[object, _Asked] = {}
         self._listener: Listener | None = None
         self._guard = threading.Lock()
 
@@ -36,24 +42,47 @@ class Hint(Forkable):
         stop that."""
         subscription = object()
         self._sleepers[subscription] = _Sleeper(wake, concerns)
-        with self._guard:
-            if self._listener is None:
-                self._listener = self._listen(self.wake)
+        self._begin_to_listen()
 
         def stop() -> None:
             self._sleepers.pop(subscription, None)
 
         return stop
 
-    def wake(self, application: int | None) -> None:
-        """Wake those whom work of this application concerns; None wakes everybody."""
-        for sleeper in list(self._sleepers.values()):
-            if application is None or sleeper.concerns(application):
-                sleeper.wake()
+    def subscribe_requests(self, worker: bytes, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake`, from any thread, when that worker is asked for something; returns how to stop that."""
+        subscription = object()
+        self._asked[subscription] = _Asked(worker, wake)
+        self._begin_to_listen()
+
+        def stop() -> None:
+            self._asked.pop(subscription, None)
+
+        return stop
+
+    def wake(self, application: int) -> None:
+        """Wake those whom work of this application concerns."""
+        self._heard(Told(application))
+
+    def _heard(self, told: Told) -> None:
+        if told.worker is None:
+            for sleeper in list(self._sleepers.values()):
+                if told.application is None or sleeper.concerns(told.application):
+                    sleeper.wake()
+        if told.application is None or told.worker is not None:
+            for asked in list(self._asked.values()):
+                if told.worker in (None, asked.worker):
+                    asked.wake()
+
+    def _begin_to_listen(self) -> None:
+        with self._guard:
+            if self._listener is None:
+                self._listener = self._listen(self._heard)
 
     def close(self) -> None:
         """Forget everybody and stop listening."""
         self._sleepers.clear()
+        self._asked.clear()
         with self._guard:
             listener, self._listener = self._listener, None
         if listener is not None:
@@ -62,6 +91,7 @@ class Hint(Forkable):
     def after_fork_in_child(self) -> None:
         self._guard = threading.Lock()
         self._sleepers = {}
+        self._asked = {}
         if self._listener is not None:
             self._listener.forget()
             self._listener = None

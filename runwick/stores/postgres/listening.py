@@ -1,4 +1,4 @@
-"""Hears of work that other processes made due: a thread with a connection of its own that does nothing but LISTEN.
+"""Hears of work that was made due and of what workers are asked for: a thread that does nothing but LISTEN.
 
 ::
 
@@ -6,6 +6,7 @@
        ▲                                                           │      a silence of 30 s: does the server answer?
        └──── pause, at most 1 s ◀──────── lost ◀───────────────────┘
 
+``7`` is work of application 7; ``7:`` and the id of a worker is something that one is asked for, a cancel or a stack.
 First LISTEN, then look: what is told in between is heard. A lost hint costs nothing but the wait for the next poll, so
 nothing here is ever an error.
 """
@@ -14,8 +15,9 @@ import contextlib
 import random
 import socket
 import threading
+import uuid
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from runwick.stores.postgres.connection import Connection, readable
 from runwick.stores.postgres.forks import keep_untouched
@@ -29,16 +31,35 @@ _PAUSE_FIRST_S: Final = 0.05
 _PAUSE_LAST_S: Final = 1.0
 
 
+class Told(NamedTuple):
+    """What was told."""
+
+    application: int | None = None
+    """Which has work, or whose worker is asked; None stands for any, and for anything."""
+    worker: bytes | None = None
+    """Who is asked for something; None where it is about work."""
+
+
+def _told(text: str) -> Told:
+    application, _, worker = text.partition(":")
+    if not application.isdecimal():
+        return Told()
+    try:
+        return Told(int(application), uuid.UUID(worker).bytes if worker else None)
+    except ValueError:
+        return Told()
+
+
 class Listener:
     """Listens until it is closed.
 
     Args:
         opening: opens its connection.
-        told: called on its thread with the number of the application that has work; None stands for any.
+        told: called on its thread with what was told.
         silence_s: after how long without a word the server is asked whether it is there.
     """
 
-    def __init__(self, opening: Opening, told: Callable[[int | None], None], silence_s: float = _SILENCE_S) -> None:
+    def __init__(self, opening: Opening, told: Callable[[Told], None], silence_s: float = _SILENCE_S) -> None:
         self._opening = opening
         self._told = told
         self._silence_s = silence_s
@@ -70,7 +91,7 @@ class Listener:
                 with contextlib.closing(self._connection):
                     self._connection.fetch(sql("listen").encode())
                     pause_s = _PAUSE_FIRST_S
-                    self._told(None)
+                    self._told(Told())
                     self._listen(self._connection)
             if self._is_ended(pause_s * random.uniform(0.5, 1.0)):
                 return
@@ -83,9 +104,8 @@ class Listener:
                 return
             if not spoke:
                 connection.fetch(sql("alive").encode())
-            applications = {notification.payload for notification in connection.notifies(timeout=0)}
-            for application in applications:
-                self._told(int(application) if application.isdecimal() else None)
+            for text in {notification.payload for notification in connection.notifies(timeout=0)}:
+                self._told(_told(text))
 
     def _is_ended(self, wait_s: float) -> bool:
         return bool(readable([self._end.fileno()], wait_s))

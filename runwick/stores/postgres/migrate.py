@@ -5,6 +5,7 @@ beside another one, for which it waits::
 
     examine the server ─▶ be the only migrator ─▶ compare the record with this release ─▶ replay ─▶ compare the schema
       for each migration: BEGIN ─▶ wait until no act runs ─▶ apply, record ─▶ compare the schema ─▶ COMMIT
+      a dump from another server was read back: BEGIN ─▶ wait until no act runs ─▶ forget its transactions ─▶ COMMIT
 
 An act of the old release either ended before, or is refused for its revision afterwards.
 """
@@ -64,7 +65,18 @@ def migrate(
         (facts,) = ask(connection, "server")
         server.examine(server.Server(*facts), address.shown, allow_unsafe_durability=allow_unsafe_durability)
         _be_the_only_migrator(connection, address, lock_wait_s)
-        return _Migrator(connection, address, clock, ids, migrations(folder), statement_lock_s).run()
+        result = _Migrator(connection, address, clock, ids, migrations(folder), statement_lock_s).run()
+        if folder == FOLDER:
+            _forget_foreign_transactions(connection, statement_lock_s)
+        return result
+
+
+def _forget_foreign_transactions(connection: Session, statement_lock_s: float) -> None:
+    """A dump brings along the transactions of the server that it was taken from. On one that has not counted as far,
+    they would keep their rows from the readers of events."""
+    ((is_foreign,),) = ask(connection, "xids_foreign")
+    if is_foreign:
+        while_no_act_runs(connection, lambda: ask(connection, "xids_forget"), statement_lock_s)
 
 
 def _be_the_only_migrator(connection: Session, address: Address, wait_s: float) -> None:

@@ -24,6 +24,8 @@ _NULL: Final = b"\xff\xff\xff\xff"
 _LENGTH_8: Final = b"\x00\x00\x00\x08"
 _LENGTH_16: Final = b"\x00\x00\x00\x10"
 
+_NUL: Final = "a text holds a NUL character, which PostgreSQL cannot store"
+
 _UUID: Final = psycopg.adapters.types["uuid"]
 _BIGINT: Final = psycopg.adapters.types["int8"]
 _TEXT: Final = psycopg.adapters.types["text"]
@@ -125,6 +127,17 @@ def flag(value: bool) -> Flag:
     return Flag(b"\x01" if value else b"\x00")
 
 
+def text(value: str) -> Text:
+    """One text.
+
+    Raises:
+        ValueError: as of `texts`.
+    """
+    if "\x00" in value:
+        raise ValueError(_NUL)
+    return Text(value.encode())
+
+
 def ids(values: Sequence[bytes]) -> Ids:
     """Ids of 16 bytes."""
     if not values:
@@ -161,7 +174,7 @@ def texts(values: Sequence[str | None]) -> Texts:
     """
     encoded = [None if value is None else value.encode() for value in values]
     if b"\x00" in b"".join(filter(None, encoded)):
-        raise ValueError("a text holds a NUL character, which PostgreSQL cannot store")
+        raise ValueError(_NUL)
     return Texts(_array(_TEXT.oid, encoded))
 
 

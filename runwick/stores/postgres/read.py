@@ -7,7 +7,7 @@ import msgspec
 
 from runwick.contracts.attempts import Kind, Lane
 from runwick.contracts.errors import InvalidArgument
-from runwick.contracts.outcomes import ErrorDetail
+from runwick.contracts.outcomes import BlackBox, Death, ErrorDetail
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import JobState, Priority
 from runwick.contracts.stores import Act, AttemptRecord, CostlyRun, JobRecord, Outlook
@@ -17,7 +17,7 @@ from runwick.stores.postgres.bound import Bound
 from runwick.stores.steps import Step, Steps
 
 _COSTLIEST: Final = {"cpu_us": "costliest_cpu", "rss_peak_bytes": "costliest_rss"}
-_JOB_COLUMNS: Final = 14
+_JOB_COLUMNS: Final = 20
 """Of a row of ``job.sql``, so many are the job's."""
 
 
@@ -45,6 +45,12 @@ def _job(bound: Bound, application: str, job_id: bytes) -> Steps[JobRecord | Non
         executions,
         due_at_ms,
         ended_at_ms,
+        expires_at_ms,
+        cancel_requested_at_ms,
+        crashes,
+        worker,
+        attempt_id,
+        begun_at_ms,
     ) = rows[0][:_JOB_COLUMNS]
     attempts = [row[_JOB_COLUMNS:] for row in rows if row[_JOB_COLUMNS] is not None]
     return JobRecord(
@@ -63,6 +69,12 @@ def _job(bound: Bound, application: str, job_id: bytes) -> Steps[JobRecord | Non
         tenant=tenant,
         result=attempts[-1][-1] if attempts and state == JobState.SUCCEEDED else None,
         attempts=[_attempt_record(*attempt[:-1]) for attempt in attempts],
+        expires_at_ms=expires_at_ms,
+        cancel_requested_at_ms=cancel_requested_at_ms,
+        crashes=crashes,
+        worker=worker,
+        attempt_id=attempt_id,
+        begun_at_ms=begun_at_ms,
     )
 
 
@@ -75,7 +87,11 @@ def _attempt_record(
     begun_at_ms: int | None,
     ended_at_ms: int,
     usage: str | None,
+    worker: bytes | None,
+    delay_ms: int | None,
+    death: str | None,
     error: str | None,
+    black_box: str | None,
 ) -> AttemptRecord:
     return AttemptRecord(
         attempt_id=attempt_id,
@@ -86,7 +102,11 @@ def _attempt_record(
         begun_at_ms=begun_at_ms,
         ended_at_ms=ended_at_ms,
         usage=None if usage is None else _usage(usage),
+        worker=worker,
+        delay_ms=delay_ms,
+        death=None if death is None else msgspec.json.decode(death, type=Death),
         error=None if error is None else msgspec.json.decode(error, type=ErrorDetail),
+        black_box=None if black_box is None else msgspec.json.decode(black_box, type=BlackBox),
     )
 
 

@@ -1,6 +1,7 @@
 """Release: attempts that provably never reached their handler go back as if they had not been claimed.
 
-Charge and number are taken back, no attempt row is left, the job stands where it stood. Only the revision rises.
+Charge and number are taken back, no attempt row is left, the job stands where it stood. Only the revision rises. A job
+that somebody cancelled meanwhile ends instead.
 """
 
 from collections.abc import Sequence

@@ -7,12 +7,29 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from runwick.config.options import PostgresOptions
+from runwick.contracts.activity import Beat, Report, StackAnswer, WorkerRecord
 from runwick.contracts.ambient import Clock, Ids
-from runwick.contracts.attempts import Attempt, Beat, Claim, ClaimPlan, Expired, Held, Kind, Lane, WorkerPresence
+from runwick.contracts.attempts import Attempt, Begun, Claim, ClaimPlan, Held, Kind, Lane, WorkerPresence
+from runwick.contracts.controls import ControlCommand, ControlReply
 from runwick.contracts.dispatching import Command, Receipt
+from runwick.contracts.history import AuditPage, EventPage
 from runwick.contracts.outcomes import Answer, Settlement
 from runwick.contracts.stores import Act, CostlyRun, JobRecord, Outlook
-from runwick.stores.postgres import begin, claim, dispatch, lease, read, recover, register, release, settle
+from runwick.stores.postgres import (
+    begin,
+    claim,
+    control,
+    dispatch,
+    events,
+    expire,
+    lease,
+    read,
+    recover,
+    register,
+    release,
+    settle,
+    workers,
+)
 from runwick.stores.postgres.address import Address
 from runwick.stores.postgres.bound import Bound, MakesDue
 from runwick.stores.postgres.driver import Driver
@@ -72,6 +89,9 @@ class PostgresStore:
         serves = self._bound.names.serves
         return self._driver.wake_on_work(wake, lambda application: not serves or application in serves)
 
+    def wake_on_requests(self, worker: bytes, wake: Callable[[], None]) -> Callable[[], None]:
+        return self._driver.wake_on_requests(worker, wake)
+
     def close(self) -> None:
         self._driver.close()
 
@@ -97,7 +117,7 @@ class PostgresStore:
     def claim(self, plan: ClaimPlan) -> Act[Claim]:
         return claim.claim(self._bound, plan)
 
-    def begin(self, attempt: Attempt) -> Act[Attempt | None]:
+    def begin(self, attempt: Attempt) -> Act[Begun]:
         return begin.begin(self._bound, attempt)
 
     def release(self, attempts: Sequence[Attempt]) -> Act[list[Answer]]:
@@ -106,16 +126,34 @@ class PostgresStore:
     def settle(self, settlements: Sequence[Settlement]) -> Act[list[Answer]]:
         return settle.settle(self._bound, settlements)
 
-    def renew(
-        self, presence: WorkerPresence, held: Sequence[Held], lease_ms: int, recovery_interval_ms: int
-    ) -> Act[Beat]:
-        return lease.renew(self._bound, presence, held, lease_ms, recovery_interval_ms)
+    def renew(self, report: Report, held: Sequence[Held], lease_ms: int, recovery_interval_ms: int) -> Act[Beat]:
+        return lease.renew(self._bound, report, held, lease_ms, recovery_interval_ms)
 
-    def recover(self, application: str, decide: Callable[[Expired], Settlement], limit: int) -> Act[int]:
-        return recover.recover(self._bound, application, decide, limit)
+    def recover(
+        self, application: str, decide: Callable[[Attempt], Settlement], limit: int, *, worker: bytes | None = None
+    ) -> Act[int]:
+        return recover.recover(self._bound, application, decide, limit, worker=worker)
+
+    def expire(self, application: str, limit: int) -> Act[int]:
+        return expire.expire(self._bound, application, limit)
 
     def depart(self, presence: WorkerPresence) -> Act[None]:
         return lease.depart(self._bound, presence)
+
+    def control(self, command: ControlCommand) -> Act[ControlReply]:
+        return control.control(self._bound, command)
+
+    def events(self, application: str, after: str | None, limit: int) -> Act[EventPage]:
+        return events.events(self._bound, application, after, limit)
+
+    def audit(self, application: str, after: str | None, limit: int) -> Act[AuditPage]:
+        return events.audit(self._bound, application, after, limit)
+
+    def workers(self, application: str) -> Act[list[WorkerRecord]]:
+        return workers.workers(self._bound, application)
+
+    def stack(self, application: str, attempt_id: bytes) -> Act[StackAnswer | None]:
+        return workers.stack(self._bound, application, attempt_id)
 
     def job(self, application: str, job_id: bytes) -> Act[JobRecord | None]:
         return read.job(self._bound, application, job_id)

@@ -35,6 +35,9 @@ from runwick.stores.steps import Step, Steps
 
 T = TypeVar("T")
 
+_OF_NO_JOB: Final = (None,) * 6
+"""What an audit row says besides, where an operator acted on a job."""
+
 LOCK_WAIT: Final = datetime.timedelta(seconds=5)
 
 
@@ -140,7 +143,7 @@ class SqliteAdministration:
         yield Step("application_enable", (number, after))
         ((position,),) = yield Step("next_position")
         record = (position, number, actor, "activate_capability", before, after, self._clock.now_ms())
-        yield Step("audit_add", record)
+        yield Step("audit_add", (*record, *_OF_NO_JOB))
         return True
 
     def _reidentify(self) -> Steps[bytes]:

@@ -63,8 +63,7 @@ def _take(plan: ClaimPlan, choice: Choice, now_ms: int, first_attempt_id: bytes)
 
 def _expire(jobs: list[int], now_ms: int) -> Steps[None]:
     endings = yield from Endings.opened(now_ms)
-    for job in jobs:
-        endings.close(job, JobState.FAILED, "expired")
+    endings.expire(jobs)
     yield from endings.write()
 
 

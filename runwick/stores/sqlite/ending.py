@@ -8,29 +8,30 @@ in one place. It decides nothing: the settlement says what becomes of the job.
 """
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Final
+
+import msgspec
 
 from runwick.contracts.errors import SettlementRejected
 from runwick.contracts.identity import id_text
-from runwick.contracts.outcomes import Outcome, OutcomeKind, Settlement
+from runwick.contracts.outcomes import BlackBox, Death, ErrorDetail, Outcome, OutcomeKind, Settlement
 from runwick.contracts.states import LEGAL_MOVES, JobState
-from runwick.contracts.usage import Usage
 from runwick.stores.sqlite.leased import json_list, json_text
 from runwick.stores.steps import Step, Steps
 
 _LEGAL: Final = {state.value: moves for state, moves in LEGAL_MOVES.items()}
-_NOTHING_MEASURED: Final = (None, None, None, None)
 _ATTEMPTS_AT_ONCE: Final = 16
-"""Rows of ``end_attempt.sql``."""
-_NO_ATTEMPT: Final = (None,) * 7
-"""Fills a row of ``end_attempt.sql`` that is not needed."""
+"""Rows of the statements that insert attempts."""
+_PARAMETERS: Final = {"end_attempt": 4 + 7 * _ATTEMPTS_AT_ONCE, "end_attempt_otherwise": 4 + 9 * _ATTEMPTS_AT_ONCE}
 
 
 class Endings:
     """Collects, then writes one statement for everything that ended in the same way."""
 
     def __init__(self, position: int, now_ms: int) -> None:
-        self._position = position
+        self.position = position
+        """The next one in commit order."""
         self._now_ms = now_ms
         self._outcomes: defaultdict[tuple[OutcomeKind, str | None], list[Settlement]] = defaultdict(list)
         self._closed: defaultdict[tuple[JobState, str | None], list[int]] = defaultdict(list)
@@ -75,6 +76,16 @@ class Endings:
         """End the generation of a live job."""
         self._closed[state, code].append(job)
 
+    def expire(self, jobs: Iterable[int]) -> None:
+        """End the generations of live jobs that had not begun by their expiry."""
+        for job in jobs:
+            self.close(job, JobState.FAILED, "expired")
+
+    def cancel(self, jobs: Iterable[int]) -> None:
+        """End the generations of live jobs that somebody cancelled before they began."""
+        for job in jobs:
+            self.close(job, JobState.CANCELLED, "cancel_requested")
+
     def write(self) -> Steps[None]:
         """Write everything: attempts first, closings behind them, so that positions tell what followed from what."""
         for (outcome, code), settlements in self._outcomes.items():
@@ -85,29 +96,38 @@ class Endings:
             yield Step("wait_unstarted", self._unstarted, many=True)
         for (state, code), jobs in self._closed.items():
             numbers = json_list(jobs)
-            yield Step("end_generation", (numbers, self._position, state.value, code, self._now_ms))
+            yield Step("end_generation", (numbers, self.position, state.value, code, self._now_ms))
             yield Step("end_hot", (numbers,))
-            self._position += len(jobs)
+            self.position += len(jobs)
 
     def _write_attempts(self, kind: OutcomeKind, code: str | None, settlements: list[Settlement]) -> Steps[None]:
+        succeeded = kind is OutcomeKind.SUCCEEDED
+        statement, row_of = ("end_attempt", _success_row) if succeeded else ("end_attempt_otherwise", _other_row)
         details: list[tuple[object, ...]] = []
         for start in range(0, len(settlements), _ATTEMPTS_AT_ONCE):
             some = settlements[start : start + _ATTEMPTS_AT_ONCE]
-            values: list[object] = [self._position, kind.value, code, self._now_ms]
-            for position, settlement in enumerate(some, self._position):
+            values: list[object] = [self.position, kind.value, code, self._now_ms]
+            for position, settlement in enumerate(some, self.position):
+                values += row_of(settlement)
                 outcome = settlement.outcome
-                values += settlement.attempt.job, settlement.attempt.attempt_id, outcome.begun_at_ms
-                values += _measured(outcome.usage)
-                if outcome.error is not None or outcome.result is not None:
+                if outcome.error is not None or outcome.result is not None or outcome.black_box is not None:
                     details.append((position, self._now_ms, *_detail(outcome)))
-            values += _NO_ATTEMPT * (_ATTEMPTS_AT_ONCE - len(some))
-            yield Step("end_attempt", values)
-            self._position += len(some)
+            yield Step(statement, values + [None] * (_PARAMETERS[statement] - len(values)))
+            self.position += len(some)
         if details:
             yield Step("end_detail", details, many=True)
 
     def _due_at_ms(self, settlement: Settlement) -> int | None:
         return None if settlement.delay_ms is None else self._now_ms + settlement.delay_ms
+
+
+def under_cancel(settlement: Settlement) -> Settlement:
+    """What a settlement writes where a cancel stands on its job: itself, unless it says something else for that."""
+    instead = settlement.if_cancelled
+    if instead is None:
+        return settlement
+    outcome = msgspec.structs.replace(settlement.outcome, kind=instead.outcome, code=instead.outcome_code)
+    return Settlement(settlement.attempt, outcome, JobState.CANCELLED, instead.code)
 
 
 def _check_move(state: str, settlement: Settlement) -> None:
@@ -119,12 +139,33 @@ def _check_move(state: str, settlement: Settlement) -> None:
         )
 
 
-def _measured(usage: Usage | None) -> tuple[object, ...]:
-    """wall_us, cpu_us, rss_peak_bytes, usage."""
+def _success_row(settlement: Settlement) -> tuple[object, ...]:
+    """A row of ``end_attempt.sql``."""
+    attempt, outcome = settlement.attempt, settlement.outcome
+    usage = outcome.usage
     if usage is None:
-        return _NOTHING_MEASURED
-    return usage.wall_us, usage.cpu_us, usage.rss_peak_bytes, json_text(usage)
+        return attempt.job, attempt.attempt_id, outcome.begun_at_ms, None, None, None, None
+    return (
+        attempt.job,
+        attempt.attempt_id,
+        outcome.begun_at_ms,
+        usage.wall_us,
+        usage.cpu_us,
+        usage.rss_peak_bytes,
+        json_text(usage),
+    )
 
 
-def _detail(outcome: Outcome) -> tuple[str | None, bytes | None]:
-    return None if outcome.error is None else json_text(outcome.error), outcome.result
+def _other_row(settlement: Settlement) -> tuple[object, ...]:
+    """A row of ``end_attempt_otherwise.sql``."""
+    delay_ms = settlement.delay_ms if settlement.state is JobState.RETRYING else None
+    return *_success_row(settlement), delay_ms, _json(settlement.outcome.death)
+
+
+def _detail(outcome: Outcome) -> tuple[object, ...]:
+    """error, result, black_box."""
+    return _json(outcome.error), outcome.result, _json(outcome.black_box)
+
+
+def _json(value: ErrorDetail | Death | BlackBox | None) -> str | None:
+    return None if value is None else json_text(value)

@@ -13,15 +13,17 @@ from runwick.stores.steps import Step, Steps
 _COUNTING_BITS: Final = (1 << 61) - 1
 """The part of a UUID that a job's key is added into; the bit above it is cleared, so that nothing carries beyond."""
 
-NOBODY: Final[tuple[None, str, int]] = (None, "", 0)
-"""Token, state and application of a job that is not leased."""
+Holding = tuple[bytes | None, str, int, int | None]
+"""Claim token, state and application (its number) of a lease, and when somebody cancelled its job."""
+
+NOBODY: Final[Holding] = (None, "", 0, None)
+"""What there is of a job that is not leased."""
 
 
-def held(attempts: Iterable[Attempt]) -> Steps[dict[int, tuple[bytes | None, str, int]]]:
-    """Claim token, state and application (its number) of the leases under these attempts, by job. The token says
-    whether one is still theirs."""
+def held(attempts: Iterable[Attempt]) -> Steps[dict[int, Holding]]:
+    """The leases under these attempts, by job. The token says whether one is still theirs."""
     rows = yield Step("held", (json_list(attempt.job for attempt in attempts),))
-    return {job: (claim_token, state, application) for job, claim_token, state, application in rows}
+    return {job: (token, state, application, cancel_ms) for job, token, state, application, cancel_ms in rows}
 
 
 def leased(

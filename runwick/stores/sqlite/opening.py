@@ -15,8 +15,8 @@ from runwick.contracts.errors import (
     StoreRevisionMismatch,
     StoreUnavailable,
 )
+from runwick.runtime.filesystems import MOUNTS, Trust, filesystem_of
 from runwick.stores.sqlite import faults
-from runwick.stores.sqlite.filesystems import MOUNTS, Trust, filesystem_of
 from runwick.stores.sqlite.revision import REVISION
 from runwick.stores.sqlite.statements import sql
 

@@ -1,20 +1,23 @@
 """Reads: one job as it stands, what is left for a worker, and the runs that cost most."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from runwick.contracts.ambient import Clock
 from runwick.contracts.attempts import Kind, Lane
 from runwick.contracts.errors import InvalidArgument
-from runwick.contracts.outcomes import ErrorDetail
+from runwick.contracts.outcomes import BlackBox, Death, ErrorDetail
 from runwick.contracts.states import JobState, Priority
 from runwick.contracts.stores import Act, AttemptRecord, CostlyRun, JobRecord, Outlook
 from runwick.contracts.usage import Usage
 from runwick.stores.sqlite.interned import Interned
+from runwick.stores.sqlite.leased import attempt_id
 from runwick.stores.sqlite.ready import survey
 from runwick.stores.steps import Step, Steps
+
+T = TypeVar("T")
 
 _COSTLIEST: Final = {"cpu_us": "costliest_cpu", "rss_peak_bytes": "costliest_rss"}
 
@@ -45,6 +48,12 @@ def _job(application: str, job_id: bytes) -> Steps[JobRecord | None]:
             executions,
             due_at_ms,
             ended_at_ms,
+            expires_at_ms,
+            cancel_requested_at_ms,
+            crashes,
+            worker,
+            first_attempt_id,
+            begun_at_ms,
         ),
     ) = rows
     attempts = yield Step("job_attempts", (position,))
@@ -67,6 +76,12 @@ def _job(application: str, job_id: bytes) -> Steps[JobRecord | None]:
         tenant=tenant,
         result=result,
         attempts=[_attempt_record(*row) for row in attempts],
+        expires_at_ms=expires_at_ms,
+        cancel_requested_at_ms=cancel_requested_at_ms,
+        crashes=crashes,
+        worker=worker,
+        attempt_id=None if first_attempt_id is None else attempt_id(first_attempt_id, position),
+        begun_at_ms=begun_at_ms,
     )
 
 
@@ -79,7 +94,11 @@ def _attempt_record(
     begun_at_ms: int | None,
     ended_at_ms: int,
     usage: str | None,
+    worker: bytes | None,
+    delay_ms: int | None,
+    death: str | None,
     error: str | None,
+    black_box: str | None,
 ) -> AttemptRecord:
     return AttemptRecord(
         attempt_id=attempt_id,
@@ -89,9 +108,17 @@ def _attempt_record(
         code=code,
         begun_at_ms=begun_at_ms,
         ended_at_ms=ended_at_ms,
-        usage=None if usage is None else _usage(usage),
-        error=None if error is None else msgspec.json.decode(error, type=ErrorDetail),
+        usage=_decoded(usage, Usage),
+        worker=worker,
+        delay_ms=delay_ms,
+        death=_decoded(death, Death),
+        error=_decoded(error, ErrorDetail),
+        black_box=_decoded(black_box, BlackBox),
     )
+
+
+def _decoded(text: str | None, wanted: type[T]) -> T | None:
+    return None if text is None else msgspec.json.decode(text, type=wanted)
 
 
 def outlook(
@@ -156,10 +183,12 @@ def costliest(application: str, by: str, limit: int) -> Act[list[CostlyRun]]:
 def _costliest(statement: str, application: str, limit: int) -> Steps[list[CostlyRun]]:
     rows: list[tuple[Any, ...]] = yield Step(statement, (application, limit))
     return [
-        CostlyRun(job_id=job_id, kind=Kind(name, version), number=number, outcome=outcome, usage=_usage(usage))
+        CostlyRun(
+            job_id=job_id,
+            kind=Kind(name, version),
+            number=number,
+            outcome=outcome,
+            usage=msgspec.json.decode(usage, type=Usage),
+        )
         for job_id, name, version, number, outcome, usage in rows
     ]
-
-
-def _usage(text: str) -> Usage:
-    return msgspec.json.decode(text, type=Usage)

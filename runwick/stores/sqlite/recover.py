@@ -1,13 +1,16 @@
-"""Recover: attempts whose lease ran out are closed as the policy says, whoever held them."""
+"""Recover: attempts that nobody keeps any more are closed as the policy says.
+
+Their lease ran out, whoever held them; or they are those of a worker that is known to be dead, whatever their leases.
+"""
 
 from collections.abc import Callable
 
 from runwick.contracts.ambient import Clock
-from runwick.contracts.attempts import Expired
+from runwick.contracts.attempts import Attempt
 from runwick.contracts.outcomes import Settlement
 from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act
-from runwick.stores.sqlite.ending import Endings
+from runwick.stores.sqlite.ending import Endings, under_cancel
 from runwick.stores.sqlite.gate import Gate
 from runwick.stores.sqlite.interned import Interned
 from runwick.stores.sqlite.leased import leased
@@ -18,20 +21,23 @@ def recover(
     gate: Gate,
     interned: Interned,
     application: str,
-    decide: Callable[[Expired], Settlement],
+    decide: Callable[[Attempt], Settlement],
     limit: int,
+    worker: bytes | None,
     clock: Clock,
 ) -> Act[int]:
-    """Close up to `limit` expired attempts of an application, the longest expired first; answers how many."""
-    return Act("recover", lambda: _recover(gate, interned, application, decide, limit, clock))
+    """Close up to `limit` attempts of an application, those first whose lease ends first; answers how many. They are
+    the expired ones, or with `worker` all that this dead worker holds."""
+    return Act("recover", lambda: _recover(gate, interned, application, decide, limit, worker, clock))
 
 
 def _recover(
     gate: Gate,
     interned: Interned,
     application: str,
-    decide: Callable[[Expired], Settlement],
+    decide: Callable[[Attempt], Settlement],
     limit: int,
+    worker: bytes | None,
     clock: Clock,
 ) -> Steps[int]:
     gate.admit("recover", application)
@@ -40,12 +46,18 @@ def _recover(
     number = interned.applications.ids.get(application)
     if number is None:
         return 0
-    cancels = dict((yield Step("expired", (number, now_ms, limit))))
+    if worker is None:
+        cancels = dict((yield Step("expired", (number, now_ms, limit))))
+    else:
+        yield Step("presence_end", (worker, number, now_ms))
+        cancels = dict((yield Step("recover_of_worker", (number, worker, limit))))
     if not cancels:
         return 0
     endings = yield from Endings.opened(now_ms)
     for attempt in (yield from leased(interned, list(cancels), payload_max_bytes=-1)):
-        settlement = decide(Expired(attempt, cancels[attempt.job] is not None))
+        settlement = decide(attempt)
+        if cancels[attempt.job] is not None:
+            settlement = under_cancel(settlement)
         endings.abandon((JobState.RUNNING if attempt.begun else JobState.RESERVED).value, settlement)
     yield from endings.write()
     return len(cancels)

@@ -4,23 +4,40 @@ The acts are the modules beside this one, under the same names; the driver runs 
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from runwick.config.options import SqliteOptions
+from runwick.contracts.activity import Beat, Report, StackAnswer, WorkerRecord
 from runwick.contracts.ambient import Clock, Ids
-from runwick.contracts.attempts import Attempt, Beat, Claim, ClaimPlan, Expired, Held, Kind, Lane, WorkerPresence
+from runwick.contracts.attempts import Attempt, Begun, Claim, ClaimPlan, Held, Kind, Lane, WorkerPresence
+from runwick.contracts.controls import ControlAction, ControlCommand, ControlReply
 from runwick.contracts.dispatching import Command, Receipt
+from runwick.contracts.history import AuditPage, EventPage
 from runwick.contracts.outcomes import Answer, Settlement
 from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act, CostlyRun, JobRecord, Outlook
-from runwick.stores.sqlite import begin, claim, dispatch, lease, read, recover, register, release, settle
+from runwick.stores.sqlite import (
+    begin,
+    claim,
+    control,
+    dispatch,
+    expire,
+    history,
+    lease,
+    read,
+    recover,
+    register,
+    release,
+    settle,
+)
 from runwick.stores.sqlite.clock import StoreClock
 from runwick.stores.sqlite.driver import Driver
 from runwick.stores.sqlite.gate import Gate
 from runwick.stores.sqlite.hint import Hint
 from runwick.stores.sqlite.interned import Interned
+from runwick.stores.sqlite.requests import Requests
 from runwick.stores.steps import Steps
 
 T = TypeVar("T")
@@ -32,6 +49,16 @@ class MakesWorkDue(Act[T]):
     """An act after whose commit a worker may find work."""
 
     __slots__ = ()
+
+
+class AsksWorkers(Act[T]):
+    """An act after whose commit workers have something to hear."""
+
+    __slots__ = ("workers",)
+
+    def __init__(self, act: Act[T], workers: Collection[bytes]) -> None:
+        super().__init__(act.name, act.steps)
+        self.workers: Final = workers
 
 
 class SqliteStore:
@@ -52,6 +79,7 @@ class SqliteStore:
         self._gate = Gate(path, self._clock)
         self._driver = Driver(path, options, self._gate, self._interned.has_news, self._interned.forget)
         self._hint = Hint(Path(f"{os.path.realpath(path)}-wal"))
+        self._requests = Requests()
         self._notes: tuple[str, ...] = ()
 
     @property
@@ -89,20 +117,22 @@ class SqliteStore:
     def wake_on_work(self, wake: Callable[[], None]) -> Callable[[], None]:
         return self._hint.subscribe(wake)
 
+    def wake_on_requests(self, worker: bytes, wake: Callable[[], None]) -> Callable[[], None]:
+        return self._requests.subscribe(worker, wake)
+
     def close(self) -> None:
+        self._requests.close()
         self._hint.close()
         self._driver.close()
 
     def run(self, act: Act[T]) -> T:
         answer = self._driver.run(act)
-        if isinstance(act, MakesWorkDue):
-            self._hint.tell()
+        self._tell(act)
         return answer
 
     async def run_async(self, act: Act[T]) -> T:
         answer = await self._driver.run_async(act)
-        if isinstance(act, MakesWorkDue):
-            self._hint.tell()
+        self._tell(act)
         return answer
 
     def dispatch(self, commands: Sequence[Command]) -> Act[list[Receipt]]:
@@ -117,26 +147,46 @@ class SqliteStore:
     def claim(self, plan: ClaimPlan) -> Act[Claim]:
         return self._calm_when_empty(claim.claim(self._gate, self._interned, plan, self._clock, self._ids))
 
-    def begin(self, attempt: Attempt) -> Act[Attempt | None]:
+    def begin(self, attempt: Attempt) -> Act[Begun]:
         return begin.begin(self._gate, attempt, self._clock)
 
     def release(self, attempts: Sequence[Attempt]) -> Act[list[Answer]]:
-        return _due(release.release(self._gate, attempts))
+        return _due(release.release(self._gate, attempts, self._clock))
 
     def settle(self, settlements: Sequence[Settlement]) -> Act[list[Answer]]:
         act = settle.settle(self._gate, settlements, self._clock)
         return _due(act) if any(_again_at_once(settlement) for settlement in settlements) else act
 
-    def renew(
-        self, presence: WorkerPresence, held: Sequence[Held], lease_ms: int, recovery_interval_ms: int
-    ) -> Act[Beat]:
-        return lease.renew(self._gate, self._interned, presence, held, lease_ms, recovery_interval_ms, self._clock)
+    def renew(self, report: Report, held: Sequence[Held], lease_ms: int, recovery_interval_ms: int) -> Act[Beat]:
+        return lease.renew(self._gate, self._interned, report, held, lease_ms, recovery_interval_ms, self._clock)
 
-    def recover(self, application: str, decide: Callable[[Expired], Settlement], limit: int) -> Act[int]:
-        return _due(recover.recover(self._gate, self._interned, application, decide, limit, self._clock))
+    def recover(
+        self, application: str, decide: Callable[[Attempt], Settlement], limit: int, *, worker: bytes | None = None
+    ) -> Act[int]:
+        return _due(recover.recover(self._gate, self._interned, application, decide, limit, worker, self._clock))
+
+    def expire(self, application: str, limit: int) -> Act[int]:
+        return expire.expire(self._gate, self._interned, application, limit, self._clock)
 
     def depart(self, presence: WorkerPresence) -> Act[None]:
         return lease.depart(self._gate, presence, self._clock)
+
+    def control(self, command: ControlCommand) -> Act[ControlReply]:
+        asked: set[bytes] = set()
+        act = control.control(self._gate, self._interned, command, self._clock, asked.add)
+        return _due(act) if command.action in (ControlAction.RETRY, ControlAction.RERUN) else AsksWorkers(act, asked)
+
+    def events(self, application: str, after: str | None, limit: int) -> Act[EventPage]:
+        return history.events(self._interned, application, after, limit)
+
+    def audit(self, application: str, after: str | None, limit: int) -> Act[AuditPage]:
+        return history.audit(self._interned, application, after, limit)
+
+    def workers(self, application: str) -> Act[list[WorkerRecord]]:
+        return history.workers(application, self._clock)
+
+    def stack(self, application: str, attempt_id: bytes) -> Act[StackAnswer | None]:
+        return history.stack(application, attempt_id)
 
     def job(self, application: str, job_id: bytes) -> Act[JobRecord | None]:
         return read.job(application, job_id)
@@ -146,6 +196,13 @@ class SqliteStore:
 
     def costliest(self, application: str, by: str, limit: int) -> Act[list[CostlyRun]]:
         return read.costliest(application, by, limit)
+
+    def _tell(self, act: Act[Any]) -> None:
+        """Wake whom a committed act concerns."""
+        if isinstance(act, MakesWorkDue):
+            self._hint.tell()
+        elif isinstance(act, AsksWorkers):
+            self._requests.tell(act.workers)
 
     def _calm_when_empty(self, act: Act[Claim]) -> Act[Claim]:
         """An empty claim means an idle worker: still under the write lock it arms the hint."""

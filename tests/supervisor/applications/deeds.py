@@ -1,12 +1,16 @@
 """An application whose handlers do to their executor what a test asks for."""
 
+import asyncio
 import atexit
 import gc
+import logging
 import os
 import random
 import subprocess
 import sys
+import threading
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -167,6 +171,148 @@ def close(job: Close) -> None:
             os.open(job.reopens, os.O_RDWR)
 
 
+@rw.job("deeds.endure")
+class Endure(Job):
+    """Goes on until it is stopped, in one of the ways that handlers wait; writes into its files what it came to see."""
+
+    how: str
+    started: str
+    seen: str = ""
+
+
+@rw.handler
+def endure(job: Endure) -> str:
+    _say(job.started, str(os.getpid()))
+    try:
+        if job.how == "in C":
+            sum(range(10**12))
+        while True:
+            time.sleep(0.002 if job.how == "python" else 60)
+    except BaseException as error:
+        _say(job.seen, repr(error))
+        raise
+
+
+@rw.job("deeds.heed")
+class Heed(Job):
+    """Looks at its token, and returns which causes it saw."""
+
+    started: str
+
+
+@rw.handler
+def heed(job: Heed, ctx: JobContext) -> str:
+    _say(job.started, str(os.getpid()))
+    ctx.cancellation.wait()
+    return str(ctx.cancellation.causes.name)
+
+
+@rw.job("deeds.doze")
+class Doze(Job):
+    """Sleeps on the event loop until it is cancelled."""
+
+    started: str
+
+
+@rw.handler
+async def doze(job: Doze) -> None:
+    _say(job.started, str(os.getpid()))
+    await asyncio.Event().wait()
+
+
+@rw.job("deeds.chat")
+class Chat(Job):
+    """Logs so many lines, then waits for the file or ends its executor."""
+
+    lines: int
+    started: str
+    until: str = ""
+
+
+_log = logging.getLogger("deeds")
+
+
+@rw.handler
+def chat(job: Chat) -> None:
+    for number in range(job.lines):
+        _log.warning("line %d", number)
+    hold(Hold(job.started, job.until))
+
+
+@rw.job("deeds.allocate")
+class Allocate(Job):
+    megabytes: int
+
+
+@rw.handler
+def allocate(job: Allocate) -> None:
+    for _ in range(job.megabytes):
+        bytes(1_000_000)
+
+
+@rw.job("deeds.fork_warily")
+class ForkWarily(Job):
+    """Forks a few times; returns every warning that the interpreter had for that."""
+
+
+@rw.handler
+def fork_warily(job: ForkWarily) -> list[str]:
+    # The interpreter miscounts the threads of a process whose name holds a space.
+    Path("/proc/self/comm").write_text("forker")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(5):
+            child = os.fork()
+            if not child:
+                os._exit(0)
+            os.waitpid(child, 0)
+    return [str(each.message) for each in caught]
+
+
+@rw.job("deeds.fork_in_threads")
+class ForkInThreads(Job):
+    """Forks in several threads at once, so many times in each."""
+
+    threads: int
+    times: int
+
+
+@rw.handler
+def fork_in_threads(job: ForkInThreads) -> None:
+    def fork_often() -> None:
+        for _ in range(job.times):
+            child = os.fork()
+            if not child:
+                os._exit(0)
+            os.waitpid(child, 0)
+
+    forking = [threading.Thread(target=fork_often) for _ in range(job.threads)]
+    for thread in forking:
+        thread.start()
+    for thread in forking:
+        thread.join()
+
+
+@rw.job("deeds.fork_beside")
+class ForkBeside(Job):
+    """Forks in a thread while the main thread waits in C, and goes on waiting."""
+
+    started: str
+
+
+@rw.handler
+def fork_beside(job: ForkBeside) -> None:
+    def fork_and_say() -> None:
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        os.waitpid(child, 0)
+        _say(job.started, str(os.getpid()))
+
+    threading.Thread(target=fork_and_say).start()
+    threading.Event().wait()
+
+
 class Diary:
     """Says when it is closed."""
 
@@ -205,8 +351,8 @@ def scribble(job: Scribble) -> None:
     if job.what == "counts":
         end._completions.ring(77)
     elif job.what == "records":
-        end._memory.view[end._writer._ring.first_slot * 8 :] = b"\xff" * (
-            len(end._memory.view) - end._writer._ring.first_slot * 8
+        end.memory.view[end._writer._ring.first_slot * 8 :] = b"\xff" * (
+            len(end.memory.view) - end._writer._ring.first_slot * 8
         )
         end._completions.ring()
     time.sleep(60)

@@ -8,7 +8,9 @@
 --
 -- A job's state, generation and revision are those of its hot row while it is live, otherwise of its last closing.
 -- The rows of job, attempt, closing and audit are the events: `position` numbers them together in the order in which
--- they were written, `xid` says by which transaction, so that a reader can stop in front of what may still commit.
+-- they were written, `xid` says by which transaction, so that a reader can stop in front of what may still commit. A
+-- batch that got its number early can meet what a later number has committed meanwhile: what it writes about such a job
+-- bears the later number, else it would be told before what it followed from.
 -- Names are unqualified: the migration sets the schema. Ids and tokens are UUIDs, times milliseconds since 1970-01-01 UTC.
 -- Hot paths have no foreign keys: they would lock a parent row for each child.
 
@@ -48,6 +50,7 @@ CREATE FUNCTION gate(
 ) RETURNS boolean LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
 AS $$
 DECLARE
+  new_work CONSTANT text[] := '{register,dispatch,claim,begin,retry,rerun}';
   found record;
   unknown text;
 BEGIN
@@ -63,12 +66,12 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'RW002', MESSAGE = 'this is another store', DETAIL = coalesce(found.id::text, '');
   END IF;
   IF found.admission <> 'open' AND (
-    found.admission = 'maintenance' OR gate.act IN ('register', 'dispatch', 'claim', 'begin')
+    found.admission = 'maintenance' OR gate.act = ANY (new_work)
   ) THEN
     RAISE EXCEPTION USING ERRCODE = 'RW001', MESSAGE = 'the application does not admit this', DETAIL = found.admission,
       HINT = found.name;
   END IF;
-  IF NOT found.capabilities <@ gate.known AND gate.act IN ('register', 'dispatch', 'claim', 'begin') THEN
+  IF NOT found.capabilities <@ gate.known AND gate.act = ANY (new_work) THEN
     SELECT min(active.name) INTO unknown FROM unnest(found.capabilities) AS active (name)
       WHERE active.name <> ALL (gate.known);
     RAISE EXCEPTION USING ERRCODE = 'RW005', MESSAGE = 'the application has an unknown capability', DETAIL = unknown,
@@ -147,7 +150,9 @@ CREATE TABLE hot (
   lease_until_ms         bigint,
   claim                  uuid,                 -- the token of the claim that holds it, while it is leased
   expires_at_ms          bigint,               -- every planned retry moves it on (the job keeps what was asked for)
-  cancel_requested_at_ms bigint,
+  cancel_requested_at_ms bigint,               -- somebody cancelled it while it was leased
+  begun_at_ms            bigint,               -- the executor's mark of the attempt under way, once the worker told it
+  told_xid               xid8,                 -- a transaction behind which its next event is to be told
   application            integer NOT NULL,
   lane                   integer NOT NULL,
   kind                   integer NOT NULL,
@@ -168,6 +173,10 @@ CREATE TABLE hot (
 -- worker cannot decode are passed over here.
 CREATE INDEX hot_ready ON hot (lane, due_at_ms, job, kind);
 
+-- Jobs with an expiry, those that are leased too; and those whose attempt is asked to stop, of which hardly ever one stands.
+CREATE INDEX hot_expiry ON hot (application, expires_at_ms) WHERE expires_at_ms IS NOT NULL;
+CREATE INDEX hot_cancel ON hot (application) WHERE cancel_requested_at_ms IS NOT NULL;
+
 -- Claim calls that took something, while one of their leases may be left. Recovery finds what has run out through
 -- them: renewals move the leases of `hot` alone, so a claim may be looked at in vain and is then put off.
 
@@ -183,6 +192,16 @@ CREATE TABLE claim (
 
 CREATE INDEX claim_check ON claim (application, check_at_ms);
 
+-- The id of the attempt in that place of a claim, from 1: counted on from the claim's first one, a UUIDv7, in the part
+-- that is random; the bit above it is cleared, so nothing carries on.
+CREATE FUNCTION attempt_id(first_attempt_id uuid, place bigint) RETURNS uuid LANGUAGE sql IMMUTABLE
+  AS $$
+    SELECT (left(digits, 16) || to_hex(
+      (('x' || right(digits, 16))::bit(64)::bigint & ~(1::bigint << 61)) + attempt_id.place - 1
+    ))::uuid
+    FROM replace(attempt_id.first_attempt_id::text, '-', '') AS digits
+  $$;
+
 -- How attempts ended. Only ever appended to. -----------------------------------------------------------------------
 
 CREATE TABLE attempt (
@@ -196,6 +215,7 @@ CREATE TABLE attempt (
   claimed_at_ms  bigint,
   begun_at_ms    bigint,                       -- the executor's mark (NULL when it left none)
   ended_at_ms    bigint  NOT NULL,
+  delay_ms       bigint,                       -- how long the job was made to wait after it, as it was drawn
   wall_us        bigint,
   cpu_us         bigint,
   rss_peak_bytes bigint,
@@ -203,22 +223,24 @@ CREATE TABLE attempt (
   outcome        text    NOT NULL,
   code           text,
   usage          text,                         -- all that was measured: a JSON array in the order of Usage
+  death          text,                         -- how its executor died: a JSON array in the order of Death
   PRIMARY KEY (job, generation, number)
 );
 
 -- How generations ended. Only ever appended to.
 
 CREATE TABLE closing (
-  job         uuid     NOT NULL,
-  generation  integer  NOT NULL,
-  position    bigint   NOT NULL DEFAULT nextval('position'),
-  xid         xid8     NOT NULL DEFAULT pg_current_xact_id(),
-  ended_at_ms bigint   NOT NULL,
-  application integer  NOT NULL,
-  revision    integer  NOT NULL,
-  executions  smallint NOT NULL,
-  state       text     NOT NULL,
-  code        text,
+  job                    uuid     NOT NULL,
+  generation             integer  NOT NULL,
+  position               bigint   NOT NULL DEFAULT nextval('position'),
+  xid                    xid8     NOT NULL DEFAULT pg_current_xact_id(),
+  ended_at_ms            bigint   NOT NULL,
+  cancel_requested_at_ms bigint,               -- when somebody cancelled it, whatever it ended in
+  application            integer  NOT NULL,
+  revision               integer  NOT NULL,
+  executions             smallint NOT NULL,
+  state                  text     NOT NULL,
+  code                   text,
   PRIMARY KEY (job, generation)
 );
 
@@ -231,6 +253,7 @@ CREATE TABLE detail (
   attempt     uuid   PRIMARY KEY,              -- attempt.attempt_id
   ended_at_ms bigint NOT NULL,                 -- its own age
   error       text,                            -- a JSON array in the order of ErrorDetail
+  black_box   text,                            -- a JSON array in the order of BlackBox
   result      bytea                            -- JSON, byte for byte as it came
 );
 
@@ -247,6 +270,29 @@ CREATE TABLE worker (
   queues         text    NOT NULL              -- a JSON array of names
 ) WITH (fillfactor = 50);
 
+-- What a worker's executors do, as it told last. Apart from the worker, so that its row stays narrow.
+
+CREATE TABLE activity (
+  worker     uuid   PRIMARY KEY,
+  told_at_ms bigint NOT NULL,
+  executors  text   NOT NULL                   -- a JSON array of ExecutorActivity
+);
+
+-- Stacks of running attempts that somebody wants to see, and the answers of their workers.
+
+CREATE TABLE look (
+  attempt_id     uuid    PRIMARY KEY,
+  job            uuid    NOT NULL,
+  worker         uuid    NOT NULL,
+  claim_token    uuid    NOT NULL,
+  asked_at_ms    bigint  NOT NULL,
+  answered_at_ms bigint,
+  application    integer NOT NULL,
+  text           text
+);
+
+CREATE INDEX look_open ON look (worker) WHERE answered_at_ms IS NULL;
+
 -- When the next recovery pass of an application is due. Whoever moves it on runs the pass.
 
 CREATE TABLE recovery (
@@ -254,15 +300,42 @@ CREATE TABLE recovery (
   next_at_ms  bigint  NOT NULL
 ) WITH (fillfactor = 50);
 
--- What an operator did.
+-- What an operator did. A job that was acted upon stands in it with its generation; a retry or rerun with the one that
+-- it opened.
 
 CREATE TABLE audit (
-  position    bigint  PRIMARY KEY DEFAULT nextval('position'),
-  xid         xid8    NOT NULL DEFAULT pg_current_xact_id(),
-  at_ms       bigint  NOT NULL,
-  application integer,
-  actor       text    NOT NULL,
-  action      text    NOT NULL,
-  before      text,
-  after       text
+  position      bigint  PRIMARY KEY DEFAULT nextval('position'),
+  xid           xid8    NOT NULL DEFAULT pg_current_xact_id(),
+  at_ms         bigint  NOT NULL,
+  job           uuid,
+  command_id    uuid,
+  application   integer,
+  generation    integer,
+  actor         text    NOT NULL,
+  actor_display text,
+  actor_scheme  text,
+  action        text    NOT NULL,
+  before        text,
+  after         text,
+  reason        text
 );
+
+-- A generation is opened once, however late whoever wants to open it sees that it was.
+CREATE UNIQUE INDEX audit_opened ON audit (job, generation) WHERE action IN ('retry', 'rerun');
+
+-- Commands of operators that changed something, so that one that is sent again gets its first answer.
+
+CREATE TABLE command (
+  application integer NOT NULL,
+  id          uuid    NOT NULL,
+  at_ms       bigint  NOT NULL,
+  fingerprint bytea   NOT NULL,                -- of what was asked for
+  reply       text    NOT NULL,                -- the answers, a JSON array of arrays
+  PRIMARY KEY (application, id)
+);
+
+-- Events in the order of their commits.
+CREATE INDEX job_events ON job (xid, position);
+CREATE INDEX attempt_events ON attempt (xid, position);
+CREATE INDEX closing_events ON closing (xid, position);
+CREATE INDEX audit_events ON audit (xid, position);

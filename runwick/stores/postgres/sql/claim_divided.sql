@@ -76,9 +76,10 @@ WITH gate AS MATERIALIZED (
 ), expired AS (
   DELETE FROM runwick.hot AS hot USING judged
   WHERE hot.job = judged.job AND judged.expired AND judged.reasons = 0
-  RETURNING hot.job, hot.generation, hot.application, hot.revision + 1 AS revision, hot.executions
+  RETURNING greatest(pg_current_xact_id(), hot.told_xid) AS told_xid, hot.job, hot.generation, hot.application,
+    hot.revision + 1 AS revision, hot.executions
 ), closed AS (
-  INSERT INTO runwick.closing (job, generation, application, revision, executions, ended_at_ms, state, code)
+  INSERT INTO runwick.closing (xid, job, generation, application, revision, executions, ended_at_ms, state, code)
   SELECT expired.*, head.now_ms, 'failed', 'expired' FROM head CROSS JOIN expired
 )
 SELECT

@@ -1,6 +1,6 @@
 -- End attempts for good that leave nothing but numbers behind, all of them or none: most settlements are such, and a
--- statement costs by its parts, used or not. If one is not the caller's, not free or not running, nothing is written,
--- and `settle` says what is to be said of each.
+-- statement costs by its parts, used or not. If one is not the caller's, not free, not running or asked to stop, nothing
+-- is written, and `settle` says what is to be said of each.
 -- takes: the gate's $1 to $4; application;
 --        $6 to $13, per attempt: job, attempt id, its way to end (from 1), begun_at_ms, wall_us, cpu_us,
 --        rss_peak_bytes, usage;
@@ -12,14 +12,16 @@ WITH gate AS MATERIALIZED (
 ), member AS MATERIALIZED (
   SELECT
     asked.job, hot.generation, hot.attempts, asked.way, hot.application, hot.revision, hot.executions, hot.kind,
-    asked.attempt_id, asked.begun_at_ms, asked.wall_us, asked.cpu_us, asked.rss_peak_bytes, asked.usage, gate.now_ms
+    asked.attempt_id, coalesce(asked.begun_at_ms, hot.begun_at_ms) AS begun_at_ms, asked.wall_us, asked.cpu_us,
+    asked.rss_peak_bytes, asked.usage, gate.now_ms
   FROM gate CROSS JOIN unnest(
     $6::uuid[], $7::uuid[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[]
   ) AS asked (job, attempt_id, way, begun_at_ms, wall_us, cpu_us, rss_peak_bytes, usage)
   CROSS JOIN LATERAL (
-    SELECT hot.generation, hot.attempts, hot.application, hot.revision, hot.executions, hot.kind
+    SELECT hot.generation, hot.attempts, hot.application, hot.revision, hot.executions, hot.kind, hot.begun_at_ms
     FROM runwick.hot AS hot
-    WHERE hot.job = asked.job AND hot.claim = ($14::uuid[])[asked.way] AND hot.state = 'running' AND gate.open
+    WHERE hot.job = asked.job AND hot.claim = ($14::uuid[])[asked.way] AND hot.state = 'running'
+      AND hot.cancel_requested_at_ms IS NULL AND gate.open
     FOR UPDATE SKIP LOCKED
   ) AS hot
 ), head AS MATERIALIZED (

@@ -100,6 +100,7 @@ CREATE TABLE runwick_hot (
   cancel_requested_at_ms INTEGER,
   lease_until_ms         INTEGER,
   claim                  INTEGER,              -- who holds it, while it is leased
+  begun_at_ms            INTEGER,              -- the executor's mark of the attempt under way, once the worker told it
   -- OR and not IN: SQLite would build a table of the list for every write.
   CHECK (state = 'pending' OR state = 'reserved' OR state = 'running' OR state = 'retrying'),
   CHECK ((lease_until_ms IS NULL) = (claim IS NULL)),
@@ -114,6 +115,8 @@ CREATE INDEX runwick_hot_ready ON runwick_hot (
 ) WHERE lease_until_ms IS NULL;
 CREATE INDEX runwick_hot_lease ON runwick_hot (application, lease_until_ms) WHERE lease_until_ms IS NOT NULL;
 CREATE INDEX runwick_hot_retrying ON runwick_hot (application, due_at_ms) WHERE state = 'retrying';
+CREATE INDEX runwick_hot_expiry ON runwick_hot (application, expires_at_ms) WHERE expires_at_ms IS NOT NULL;
+CREATE INDEX runwick_hot_cancel ON runwick_hot (application) WHERE cancel_requested_at_ms IS NOT NULL;
 
 -- How attempts ended. Only ever appended to.
 
@@ -133,21 +136,24 @@ CREATE TABLE runwick_attempt (
   cpu_us         INTEGER,
   rss_peak_bytes INTEGER,
   usage          TEXT,                         -- all that was measured: a JSON array in the order of Usage
+  delay_ms       INTEGER,                      -- how long the job was made to wait after it, as it was drawn
+  death          TEXT,                         -- how its executor died: a JSON array in the order of Death
   UNIQUE (job, generation, number)
 ) STRICT;
 
 -- How generations ended. Only ever appended to.
 
 CREATE TABLE runwick_closing (
-  position    INTEGER PRIMARY KEY,
-  job         INTEGER NOT NULL REFERENCES runwick_job (position),
-  application INTEGER NOT NULL,
-  generation  INTEGER NOT NULL,
-  state       TEXT    NOT NULL CHECK (state = 'succeeded' OR state = 'failed' OR state = 'cancelled'),
-  code        TEXT,
-  revision    INTEGER NOT NULL,
-  executions  INTEGER NOT NULL,
-  ended_at_ms INTEGER NOT NULL,
+  position               INTEGER PRIMARY KEY,
+  job                    INTEGER NOT NULL REFERENCES runwick_job (position),
+  application            INTEGER NOT NULL,
+  generation             INTEGER NOT NULL,
+  state                  TEXT    NOT NULL CHECK (state = 'succeeded' OR state = 'failed' OR state = 'cancelled'),
+  code                   TEXT,
+  revision               INTEGER NOT NULL,
+  executions             INTEGER NOT NULL,
+  ended_at_ms            INTEGER NOT NULL,
+  cancel_requested_at_ms INTEGER,              -- when somebody cancelled it, whatever it ended in
   UNIQUE (job, generation)
 ) STRICT;
 
@@ -160,7 +166,8 @@ CREATE TABLE runwick_detail (
   attempt     INTEGER PRIMARY KEY REFERENCES runwick_attempt (position),
   ended_at_ms INTEGER NOT NULL,                -- its own age
   error       TEXT,                            -- a JSON array in the order of ErrorDetail
-  result      BLOB                             -- JSON, byte for byte as it came
+  result      BLOB,                            -- JSON, byte for byte as it came
+  black_box   TEXT                             -- a JSON array in the order of BlackBox
 ) STRICT;
 
 -- Who works here, as the workers last said themselves.
@@ -175,6 +182,30 @@ CREATE TABLE runwick_worker (
   seen_at_ms     INTEGER NOT NULL,
   departed_at_ms INTEGER
 ) STRICT, WITHOUT ROWID;
+
+-- What a worker's executors do, as it told last. Apart from the worker, whose row every heartbeat writes.
+
+CREATE TABLE runwick_activity (
+  worker     BLOB    PRIMARY KEY REFERENCES runwick_worker (id) ON DELETE CASCADE,
+  told_at_ms INTEGER NOT NULL,
+  executors  TEXT    NOT NULL                  -- a JSON array of ExecutorActivity
+) STRICT, WITHOUT ROWID;
+
+-- Stacks of running attempts that somebody wants to see, and the answers of their workers.
+
+CREATE TABLE runwick_look (
+  attempt_id     BLOB    PRIMARY KEY,
+  job            INTEGER NOT NULL REFERENCES runwick_job (position),
+  application    INTEGER NOT NULL,
+  worker         BLOB    NOT NULL,
+  claim_token    BLOB    NOT NULL,
+  asked_at_ms    INTEGER NOT NULL,
+  answered_at_ms INTEGER,
+  text           TEXT,
+  CHECK ((answered_at_ms IS NULL) = (text IS NULL))
+) STRICT;
+
+CREATE INDEX runwick_look_open ON runwick_look (worker) WHERE answered_at_ms IS NULL;
 
 -- When the next recovery pass of an application is due. Whoever moves it on runs the pass.
 

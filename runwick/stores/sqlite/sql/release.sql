@@ -7,5 +7,6 @@ UPDATE runwick_hot SET
   executions = executions - (state = 'running'),
   ahead = max_executions - executions + (state = 'running') >= 2,
   claim = NULL,
+  begun_at_ms = NULL,
   lease_until_ms = NULL
 WHERE job IN (SELECT value FROM json_each(?1));

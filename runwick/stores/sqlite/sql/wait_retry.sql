@@ -13,5 +13,6 @@ UPDATE runwick_hot AS hot SET
     ?5 + (SELECT job.expires_at_ms - job.created_at_ms FROM runwick_job AS job WHERE job.position = hot.job)
   ) ELSE expires_at_ms END,
   claim = NULL,
+  begun_at_ms = NULL,
   lease_until_ms = NULL
 WHERE job = ?1;

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from runwick.stores.sqlite.filesystems import Filesystem, Trust, filesystem_of
+from runwick.runtime.filesystems import Filesystem, Trust, filesystem_of
 
 TABLE = """\
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw

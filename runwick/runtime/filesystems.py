@@ -1,7 +1,7 @@
-"""Whether SQLite's file locks can be trusted where a file lies, by the kernel's table of mounts.
+"""Whether file locks can be trusted where a file lies, by the kernel's table of mounts.
 
-The locks work between processes of one machine. On a network file system two machines can both hold the write lock,
-and the file is damaged without a sign of it; therefore such a place is refused before anything is opened.
+They work between processes of one machine. On a network file system two machines can both hold a lock, or see none of
+each other's: a database would be damaged without a sign of it, and a living process be taken for dead.
 """
 
 import enum

@@ -1,0 +1,166 @@
+"""The part of `Runwick` that looks at jobs and acts upon them: one job, all that happened, who works, and the controls.
+
+What waits for an answer of the store has a twin for event loops, under the same name with ``_async``.
+"""
+
+import datetime
+import functools
+import time
+from typing import TYPE_CHECKING, Final
+
+from runwick.app.history import Audit, AuditView, Events, EventView, WorkerView
+from runwick.app.views import JobView
+from runwick.app.waiting import pauses_s
+from runwick.contracts.ambient import Clock, Ids
+from runwick.contracts.dispatching import Receipt
+from runwick.contracts.errors import InvalidArgument, JobNotFound, WaitTimeout
+from runwick.contracts.history import AuditPage, EventPage
+from runwick.contracts.identity import id_bytes, id_text
+from runwick.contracts.stores import JobRecord, Store
+
+if TYPE_CHECKING:
+    from runwick.management.service import JobControls
+
+PAGE_MAX: Final = 1_000
+"""Events or records of one page."""
+
+
+class Looking:
+    """Reads the store of an application. `Runwick` gives it everything that it needs."""
+
+    application: str
+    clock: Clock
+    ids: Ids
+
+    @property
+    def store(self) -> Store:
+        """The store, opened at first use."""
+        raise NotImplementedError
+
+    def get(self, job: Receipt | str) -> JobView:
+        """Read a job as it stands now.
+
+        Args:
+            job: its receipt, or its id as UUID text.
+
+        Raises:
+            JobNotFound: this application has no such job.
+            InvalidArgument: that is no id (code ``invalid_id``).
+        """
+        job_id = _job_id(job)
+        return _view(job_id, self.store.run(self.store.job(self.application, job_id)))
+
+    async def get_async(self, job: Receipt | str) -> JobView:
+        """`get` on an event loop."""
+        job_id = _job_id(job)
+        return _view(job_id, await self.store.run_async(self.store.job(self.application, job_id)))
+
+    def wait(self, job: Receipt | str, *, timeout: datetime.timedelta) -> JobView:
+        """Wait until a job has ended: succeeded, failed or cancelled.
+
+        Args:
+            job: its receipt, or its id as UUID text.
+            timeout: how long to wait at most; the job goes on whatever the answer.
+
+        Raises:
+            WaitTimeout: it had not ended by then (code ``wait_timeout``).
+            InvalidArgument: that is no id, or no timedelta.
+            JobNotFound: this application has no such job.
+        """
+        for pause_s in pauses_s(timeout, self.clock):
+            if (view := self.get(job)).state.terminal:
+                return view
+            time.sleep(pause_s)
+        return _ended(self.get(job), timeout)
+
+    async def wait_async(self, job: Receipt | str, *, timeout: datetime.timedelta) -> JobView:
+        """`wait` on an event loop."""
+        import asyncio
+
+        for pause_s in pauses_s(timeout, self.clock):
+            if (view := await self.get_async(job)).state.terminal:
+                return view
+            await asyncio.sleep(pause_s)
+        return _ended(await self.get_async(job), timeout)
+
+    def events(self, *, after: str | None = None, limit: int = 100) -> Events:
+        """What happened to the application's jobs, in the order in which it was committed.
+
+        Reading again after the answer's cursor misses nothing and repeats nothing, however late a transaction commits.
+
+        Args:
+            after: a cursor; None reads from the beginning.
+            limit: at most so many, 1 to 1,000.
+
+        Raises:
+            InvalidArgument: that is no cursor, or no such limit (code ``invalid_argument``).
+            StoreError: the store refuses, or does not answer.
+        """
+        return _events(self.store.run(self.store.events(self.application, _after(after), _limit(limit))))
+
+    async def events_async(self, *, after: str | None = None, limit: int = 100) -> Events:
+        """`events` on an event loop."""
+        return _events(await self.store.run_async(self.store.events(self.application, _after(after), _limit(limit))))
+
+    def audit(self, *, after: str | None = None, limit: int = 100) -> Audit:
+        """What operators did, read as `events` reads."""
+        return _audit(self.store.run(self.store.audit(self.application, _after(after), _limit(limit))))
+
+    async def audit_async(self, *, after: str | None = None, limit: int = 100) -> Audit:
+        """`audit` on an event loop."""
+        return _audit(await self.store.run_async(self.store.audit(self.application, _after(after), _limit(limit))))
+
+    def workers(self) -> list[WorkerView]:
+        """The workers seen within 24 hours, and what their executors did when they last told."""
+        records = self.store.run(self.store.workers(self.application))
+        return [WorkerView.of(record) for record in records]
+
+    async def workers_async(self) -> list[WorkerView]:
+        """`workers` on an event loop."""
+        records = await self.store.run_async(self.store.workers(self.application))
+        return [WorkerView.of(record) for record in records]
+
+    @functools.cached_property
+    def controls(self) -> "JobControls":
+        """Cancel, retry and rerun jobs, and look at running ones."""
+        from runwick.management.service import JobControls
+
+        return JobControls(self.application, lambda: self.store, self.ids, self.clock)
+
+
+def _after(after: object) -> str | None:
+    if after is not None and not isinstance(after, str):
+        given = f"after is {type(after).__name__}; give the cursor of a page or an event, or None for the beginning"
+        raise InvalidArgument("invalid_argument", given)
+    return after
+
+
+def _limit(limit: int) -> int:
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= PAGE_MAX:
+        raise InvalidArgument("invalid_argument", f"limit is {limit!r}; give a whole number from 1 to {PAGE_MAX:,}")
+    return limit
+
+
+def _events(page: EventPage) -> Events:
+    return Events(tuple(map(EventView.of, page.events)), page.cursor, page.more)
+
+
+def _audit(page: AuditPage) -> Audit:
+    return Audit(tuple(map(AuditView.of, page.records)), page.cursor, page.more)
+
+
+def _job_id(job: Receipt | str) -> bytes:
+    return job.job if isinstance(job, Receipt) else id_bytes(job)
+
+
+def _view(job_id: bytes, record: JobRecord | None) -> JobView:
+    if record is None:
+        raise JobNotFound("not_found", f"no job {id_text(job_id)} in this application")
+    return JobView(record)
+
+
+def _ended(view: JobView, timeout: datetime.timedelta) -> JobView:
+    if not view.state.terminal:
+        waited = f"{timeout.total_seconds():g} s"
+        raise WaitTimeout("wait_timeout", f"job {view.job_id} is still {view.state.value} after {waited}; it goes on")
+    return view

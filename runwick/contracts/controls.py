@@ -1,0 +1,89 @@
+"""What an operator does to jobs: cancel, retry, rerun, and look at a running one."""
+
+import enum
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from runwick.contracts.identity import id_bytes
+from runwick.contracts.states import JobState
+
+TARGETS_MAX: Final = 100
+"""Jobs of one command."""
+
+
+class ManagementActor(msgspec.Struct, frozen=True):
+    """Who acts. The service believes it; whoever builds one has proven it."""
+
+    subject: str
+    """The stable name: ``ops-bot``."""
+    display: str
+    """For people: ``Ops bot``."""
+    scheme: str
+    """How it was proven: ``service``, ``session``, ``os_user``…"""
+
+
+class ControlAction(enum.StrEnum):
+    CANCEL = "cancel"
+    """A waiting job ends; a running one is asked to."""
+    RETRY = "retry"
+    """A failed or cancelled job gets a new generation with fresh budgets."""
+    RERUN = "rerun"
+    """A succeeded job gets a new generation with fresh budgets."""
+    LOOK = "look"
+    """The Python stack of a running attempt is asked for."""
+
+
+class JobTarget(msgspec.Struct, frozen=True):
+    """One job as the caller last saw it; if it has changed since, nothing is done to it."""
+
+    job_id: bytes
+    generation: int
+    revision: int
+
+    @classmethod
+    def of(cls, job_id: str, generation: int, revision: int) -> "JobTarget":
+        """The target with its id as UUID text.
+
+        Raises:
+            InvalidArgument: that is no id (code ``invalid_id``).
+        """
+        return cls(id_bytes(job_id), generation, revision)
+
+
+class ControlCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """One action upon up to `TARGETS_MAX` different jobs of an application, in one transaction."""
+
+    action: ControlAction
+    command_id: bytes
+    """Sent again, it answers what it answered first, and changes nothing."""
+    application: str
+    actor: ManagementActor
+    reason: str | None
+    targets: Sequence[JobTarget]
+
+
+class ControlAnswer(msgspec.Struct, frozen=True):
+    """What became of one target."""
+
+    job_id: bytes
+    code: str | None = None
+    """None: done. Otherwise nothing was changed: ``not_found``, ``stale_generation``, ``stale_revision`` or
+    ``invalid_state``."""
+    state: JobState | None = None
+    """Where the job stands now, like the next two; None for ``not_found``."""
+    generation: int | None = None
+    revision: int | None = None
+    cancel_requested: bool = False
+    """It runs and was asked to stop."""
+    attempt_id: bytes | None = None
+    """For a look: whose stack comes."""
+
+
+class ControlReply(msgspec.Struct, frozen=True):
+    """The answers, in the order of the targets."""
+
+    answers: Sequence[ControlAnswer]
+    replayed: bool = False
+    """The command had been applied before; these are the answers of then."""

@@ -1,0 +1,78 @@
+"""All that is needed to run one kind of job: how its payload is read, what is called, and what wraps that."""
+
+import functools
+from typing import NamedTuple
+
+from runwick.contracts.jobs import Job
+from runwick.declarations.catalog import Catalog, JobEntry
+from runwick.declarations.handlers import HandlerBinding
+from runwick.declarations.middleware import MiddlewareBinding
+from runwick.declarations.upgrades import Route
+from runwick.execution.chain import run_chain
+from runwick.execution.failures import Step
+from runwick.execution.passage import Passage
+from runwick.execution.scopes import AttemptScope
+from runwick.execution.upgrade import upgraded
+
+
+class Bound(NamedTuple):
+    """One kind: a job's name and the version of a stored payload."""
+
+    entry: JobEntry
+    handler: HandlerBinding
+    route: Route | None
+    """To the current version, from an older one."""
+    middleware: tuple[MiddlewareBinding, ...]
+    is_async: bool
+    """Whether the handler or a middleware is."""
+    needs_loop: bool
+    """Whether that or a provider is."""
+
+    def decode(self, payload: bytes | memoryview, passage: Passage) -> Job:
+        """The current record that the payload holds, or can be upgraded to."""
+        passage.to(Step.DECODE)
+        if self.route is None:
+            job: Job = self.entry.codec.decode(payload)
+            return job
+        old = self.route.codec.decode(payload)
+        passage.step = Step.UPGRADE
+        return upgraded(old, self.route, self.entry)
+
+    async def answer(self, job: Job, scope: AttemptScope, passage: Passage) -> object:
+        """What the handler returns, with its providers open; or what its middleware makes of that."""
+        passage.may_be_interrupted_as(self.handler)
+        if not self.middleware:
+            return await _call(self.handler, job, scope, passage)
+        innermost = functools.partial(_call, self.handler, job, scope, passage)
+        return await run_chain(self.middleware, scope, passage, innermost)
+
+
+def all_bound(catalog: Catalog) -> dict[tuple[str, int], Bound]:
+    """By name and version of the stored payload."""
+    found = {}
+    for kind, route in catalog.decodable.items():
+        current = kind if route is None else route.kind
+        handler, middleware = catalog.handlers[current], catalog.middleware[current]
+        found[kind.name, kind.version] = Bound(
+            catalog.jobs[current],
+            handler,
+            route,
+            middleware,
+            is_async=handler.is_async or any(each.form == "async" for each in middleware),
+            needs_loop=handler.needs_loop or any(each.needs_loop for each in middleware),
+        )
+    return found
+
+
+async def _call(handler: HandlerBinding, job: Job, scope: AttemptScope, passage: Passage) -> object:
+    passage.to(Step.PROVIDE)
+    arguments = await scope.arguments(handler.parameters, job)
+    passage.to(Step.HANDLE)
+    call = handler.target().handle if isinstance(handler.target, type) else handler.target
+    if handler.is_async:
+        return await call(**arguments)
+    passage.is_in_plain_call = True
+    try:
+        return call(**arguments)
+    finally:
+        passage.is_in_plain_call = False

@@ -1,0 +1,11 @@
+-- Let a finished job wait in its next generation, with budgets as fresh as its dispatch gave them.
+-- takes: job, generation, revision, now_ms
+INSERT INTO runwick_hot (
+  job, application, lane, kind, state, generation, revision, due_at_ms, job_id, payload_bytes, expires_at_ms,
+  max_executions, ahead
+)
+SELECT job.position, job.application, job.lane, job.kind, 'pending', ?2, ?3, ?4, job.id, job.payload_bytes,
+  ?4 + job.expires_at_ms - job.created_at_ms, policy.json ->> 'max_executions', policy.json ->> 'max_executions' >= 2
+FROM runwick_job AS job
+CROSS JOIN runwick_policy AS policy ON policy.id = job.policy
+WHERE job.position = ?1;

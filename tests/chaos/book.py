@@ -1,0 +1,86 @@
+"""The clients' book: what was asked goes to the disk before it is asked, what was answered as soon as it is known.
+
+Several processes can write into one file, each line in one append. Whatever dies leaves a request without answer.
+"""
+
+import itertools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from runwick.contracts.controls import ControlCommand, ControlReply
+from runwick.contracts.dispatching import Command
+from tests.chaos.history import Line, Mark, Wanted
+
+_lines = msgspec.json.Decoder(Line)
+_marks = msgspec.json.Decoder(Mark)
+
+
+class Book:
+    """Writes lines.
+
+    Args:
+        path: where to; None keeps them in `lines` alone.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.lines: list[Line] = []
+        """What was written through this object."""
+        self._descriptor = None if path is None else os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self._numbers = itertools.count(os.getpid() << 32)
+
+    def dispatch(self, act: str, commands: Sequence[Command], at_ms: int) -> int:
+        """Note a dispatch about to be sent; answers its number."""
+        wanted = [
+            Wanted(command.operation_id, command.job_id, at_ms + command.delay_ms if command.delay_ms else 0)
+            for command in commands
+        ]
+        return self._invoke(act=act, jobs=wanted, at_ms=at_ms)
+
+    def control(self, command: ControlCommand, at_ms: int) -> int:
+        """Note a control about to be sent; answers its number."""
+        targets = list(command.targets)
+        return self._invoke(act=command.action.value, command_id=command.command_id, targets=targets, at_ms=at_ms)
+
+    def confirmed(self, call: int, receipts: Sequence[bytes], at_ms: int) -> None:
+        self._write(Line(what="ok", call=call, receipts=list(receipts), at_ms=at_ms))
+
+    def replied(self, call: int, reply: ControlReply, at_ms: int) -> None:
+        self._write(
+            Line(what="ok", call=call, answers=list(reply.answers), replayed=reply.replayed, at_ms=at_ms),
+        )
+
+    def failed(self, call: int, code: str, at_ms: int) -> None:
+        """It was said that nothing was written."""
+        self._write(Line(what="fail", call=call, code=code, at_ms=at_ms))
+
+    def unknown(self, call: int, at_ms: int) -> None:
+        self._write(Line(what="unknown", call=call, at_ms=at_ms))
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+
+    def _invoke(self, **facts: Any) -> int:
+        call = next(self._numbers)
+        self._write(Line(what="invoke", call=call, **facts))
+        return call
+
+    def _write(self, line: Line) -> None:
+        self.lines.append(line)
+        if self._descriptor is not None:
+            os.write(self._descriptor, msgspec.json.encode(line) + b"\n")
+            os.fsync(self._descriptor)
+
+
+def read_book(path: Path) -> list[Line]:
+    """All lines of a file."""
+    return [_lines.decode(line) for line in path.read_bytes().splitlines()]
+
+
+def read_marks(path: Path) -> list[Mark]:
+    """All marks of the handlers' log."""
+    return [_marks.decode(line) for line in path.read_bytes().splitlines()]

@@ -1,0 +1,199 @@
+"""The campaigns on supervisors: what is killed or stopped, how often, and when.
+
+::
+
+    R1  executors are killed, one after the other           R3  the server crashes
+    R2  supervisors are killed, half restarted at once      R6  processes are stopped for longer than a lease
+
+Each ends with a store that workers have emptied, and hands over the history of everything.
+"""
+
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from runwick.runtime.ambient import SystemClock, SystemIds
+from runwick.stores.sqlite.migrate import migrate
+from tests.chaos.application import LEASE_MS
+from tests.chaos.book import read_book, read_marks
+from tests.chaos.clients import now_ms
+from tests.chaos.field import SHARED_MEMORY, Field, end, send
+from tests.chaos.history import Fault, History, Residue
+from tests.chaos.reading import read_history, sqlite_rows
+from tests.chaos.rehearsal import LEASE_MS as REHEARSED_LEASE_MS
+from tests.chaos.writers import Part
+from tests.conformance.ground import APPLICATION, KINDS
+from tests.conformance.scene import LANES
+from tests.kills.fire import ROOT, executors_of, wait_for
+
+R1_KILLS: Final = 200
+R2_KILLS: Final = 50
+R3_CRASHES: Final = 5
+R3_KILLS: Final = 200
+R6_PAUSES: Final = 10
+_SPARE: Final = {"descriptors": 8, "threads": 6, "zombies": 0}
+"""What a parent may have more of at one moment than at another: for a birth or a burial, and for its blocking calls."""
+
+
+def killed_executors(store: str, seed: int, kills: int = R1_KILLS) -> History:
+    """R1: SIGKILL for a random executor at a random moment; the supervisor lives through all of it."""
+    dice = random.Random(seed)
+    with Field(store, seed) as field, field.supervisor() as supervisor:
+        parent = psutil.Process(supervisor.pid)
+        field.loaded("the first runs")
+        wait_for(lambda: len(executors_of(supervisor)) == 3, "the first executors")
+        before = _belongings(parent)
+        for count in range(kills):
+            time.sleep(0.06 * dice.random())
+            victims = _some_executors(supervisor, f"an executor to kill, the {count + 1}th")
+            field.fault("SIGKILL of an executor")
+            send(dice.choice(victims), signal.SIGKILL)
+            assert supervisor.poll() is None, "the supervisor ended"
+        field.loaded("runs after the last kill")
+        field.quiet()
+        wait_for(lambda: len(executors_of(supervisor)) == 3, "the last replacement")
+        wait_for(lambda: _belongings(parent)["zombies"] == 0, "zombies to be reaped")
+        after = _belongings(parent)
+        field.residues += [
+            Residue(f"{what} of the parent", before[what] + _SPARE[what], after[what]) for what in before
+        ]
+        supervisor.terminate()
+        assert supervisor.wait(60) == 0
+        field.drained()
+        return field.history()
+
+
+def killed_supervisors(store: str, seed: int, kills: int = R2_KILLS) -> History:
+    """R2: SIGKILL for the supervisor under load. Every other time the next one starts before the old family is gone."""
+    dice = random.Random(seed)
+    with Field(store, seed) as field:
+        shared_memory = _shared_memory()
+        supervisor = field.start()
+        for count in range(kills):
+            field.loaded(f"load before kill {count + 1}")
+            time.sleep(0.1 * dice.random())
+            field.fault("SIGKILL of a supervisor")
+            supervisor.send_signal(signal.SIGKILL)
+            if count % 2:
+                wait_for(lambda: field.processes() == [], "executors and zygote to follow their supervisor")
+            dead, supervisor = supervisor, field.start()
+            end(dead)
+        end(supervisor)
+        field.drained()
+        field.residues.append(Residue("files in shared memory", shared_memory, _shared_memory()))
+        return field.history()
+
+
+def crashed_servers(store: str, seed: int, crashes: int = R3_CRASHES) -> History:
+    """R3: every process of PostgreSQL is killed under load and started again."""
+    dice = random.Random(seed)
+    with Field(store, seed, clients=3) as field, field.supervisor() as supervisor:
+        assert field.server is not None
+        for count in range(crashes):
+            field.loaded(f"load before crash {count + 1}", marks=20)
+            time.sleep(0.2 * dice.random())
+            field.fault("SIGKILL of the server")
+            field.server.kill()
+            time.sleep(0.2 * dice.random())
+            field.server.start()
+        field.loaded("runs after the last crash", marks=20)
+        assert supervisor.poll() is None, "the supervisor ended"
+        supervisor.terminate()
+        assert supervisor.wait(60) == 0
+        field.drained()
+        return field.history()
+
+
+def killed_writers(store: str, seed: int, kills: int = R3_KILLS) -> History:
+    """R3: writers of an SQLite file are killed in the middle of their transactions, one after the other."""
+    assert store == "sqlite"
+    with tempfile.TemporaryDirectory(prefix="runwick-chaos-") as place:
+        folder = Path(place)
+        migrate(folder / "jobs.db", SystemClock(), SystemIds())
+        command = [sys.executable, "-m", "tests.chaos.writers", str(folder), str(seed), str(kills)]
+        subprocess.run(command, cwd=ROOT, check=True)
+        part = Part(folder, seed)
+        part.play.rest()
+        history = read_history(
+            part.play.bench.store,
+            APPLICATION,
+            sqlite_rows(folder / "jobs.db"),
+            lanes=LANES,
+            kinds=KINDS,
+            lines=read_book(folder / "book.log"),
+            marks=read_marks(folder / "marks.log"),
+            followed=part.play.followed,
+            read_at_ms=now_ms(),
+            lease_ms=REHEARSED_LEASE_MS,
+            faults=[Fault("SIGKILL of a writer", 0)] * kills,
+        )
+        part.close()
+        return history
+
+
+def paused(store: str, seed: int, pauses: int = R6_PAUSES) -> History:
+    """R6: the parent, one executor, both, or the whole family stand still past their leases, beside another worker."""
+    dice = random.Random(seed)
+    with Field(store, seed) as field, field.supervisor() as supervisor, field.supervisor(executors=1) as other:
+        for count in range(pauses):
+            field.loaded(f"load before pause {count + 1}", marks=20)
+            what, stopped = _some_of(supervisor, count, dice)
+            field.fault(f"SIGSTOP of {what}")
+            for process in stopped:
+                send(process, signal.SIGSTOP)
+            time.sleep((LEASE_MS + 400) / 1_000)
+            field.fault(f"SIGCONT of {what}")
+            for process in stopped:
+                send(process, signal.SIGCONT)
+        field.loaded("runs after the last pause", marks=20)
+        for each in (supervisor, other):
+            assert each.poll() is None, "a supervisor ended"
+            each.terminate()
+            assert each.wait(60) == 0
+        field.drained()
+        return field.history()
+
+
+def _some_of(supervisor: subprocess.Popen[bytes], count: int, dice: random.Random) -> tuple[str, list[psutil.Process]]:
+    """Who stands still this time."""
+    parent = psutil.Process(supervisor.pid)
+    executors = _some_executors(supervisor, "an executor to pause")
+    match count % 4:
+        case 0:
+            return "the parent", [parent]
+        case 1:
+            return "an executor", [dice.choice(executors)]
+        case 2:
+            return "parent and executors", [parent, *executors]
+        case _:
+            return "the family", [parent, *parent.children(recursive=True)]
+
+
+def _some_executors(supervisor: subprocess.Popen[bytes], what: str) -> list[psutil.Process]:
+    """Its executors, as soon as there is one."""
+    found: list[psutil.Process] = []
+
+    def look() -> bool:
+        found[:] = executors_of(supervisor)
+        return bool(found)
+
+    wait_for(look, what)
+    return found
+
+
+def _belongings(parent: psutil.Process) -> dict[str, int]:
+    children = parent.children()
+    zombies = sum(child.is_running() and child.status() == "zombie" for child in children)
+    return {"descriptors": parent.num_fds(), "threads": parent.num_threads(), "zombies": zombies}
+
+
+def _shared_memory() -> int:
+    """How many files lie there, but for the folders in which tests keep servers and files."""
+    return sum(not path.name.startswith("runwick-") for path in SHARED_MEMORY.iterdir())

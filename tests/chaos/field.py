@@ -1,0 +1,193 @@
+"""One campaign's ground: a store, clients that keep book, supervisors to be killed, and the history of it all."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import psutil
+
+from runwick.contracts.identity import id_bytes
+from scripts.servers.postgres import PostgresServer
+from tests.chaos.application import LEASE_MS, NAME
+from tests.chaos.book import Book, read_book, read_marks
+from tests.chaos.clients import Client, Follower, now_ms, producer, scope
+from tests.chaos.history import Fault, History, Residue
+from tests.chaos.reading import Rows, postgres_rows, read_history, sqlite_rows
+from tests.kills.fire import PATIENCE_S, ROOT, wait_for
+
+EXECUTORS: Final = 3
+SHARED_MEMORY: Final = Path("/dev/shm")
+_LOST: Final = re.compile(rb"\[1003\] job \S+ attempt (\S+) lost its lease")
+
+
+class Field:
+    """A context manager; what is left of its processes and files at the end is gone.
+
+    Args:
+        store: ``sqlite`` or ``postgres``.
+        seed: of the clients.
+        clients: how many.
+    """
+
+    def __init__(self, store: str, seed: int, clients: int = 2) -> None:
+        self.faults: list[Fault] = []
+        self.residues: list[Residue] = []
+        self._store = store
+        self._seed = seed
+        self._count = clients
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        place = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
+        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="runwick-chaos-", dir=place))
+        self.folder = Path(folder)
+        self.marks_log = self.folder / "marks.log"
+        self.marks_log.touch()
+        self.output = self.folder / "supervisors.log"
+        self.output.touch()
+        (self.folder / "run").mkdir(0o700)
+        self.server = self._stack.enter_context(PostgresServer()) if self._store == "postgres" else None
+        self.path = self.folder / "jobs.db"
+        self.url = f"sqlite:///{self.path}" if self.server is None else self.server.create_database("chaos")
+        self.environment = {
+            **os.environ,
+            "RUNWICK_STORE": self.url,
+            "RUNWICK_RUN_DIR": str(self.folder / "run"),
+            "CHAOS_MARKS": str(self.marks_log),
+            "CHAOS_FIELD": folder,
+            # Whoever sets a title writes over the environment, by which processes are found, unless told not to.
+            "SPT_NOENV": "1",
+        }
+        self.rw = producer(self.url)
+        self._stack.callback(self.rw.close)
+        self.rw.migrate()
+        self._stack.callback(self._kill_all)
+        self.book = Book(self.folder / "book.log")
+        self._stack.callback(self.book.close)
+        self.clients = [Client(self.rw, self._seed * 1_000 + number, self.book) for number in range(self._count)]
+        self.follower = Follower(self.rw)
+        for thread in (*self.clients, self.follower):
+            thread.start()
+        self._stack.callback(self.quiet)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    @contextlib.contextmanager
+    def supervisor(self, *arguments: str, executors: int = EXECUTORS) -> Iterator[subprocess.Popen[bytes]]:
+        """A supervisor in a session of its own; dead at the end, whatever happened."""
+        process = self.start(*arguments, executors=executors)
+        try:
+            yield process
+        finally:
+            end(process)
+
+    def start(self, *arguments: str, executors: int = EXECUTORS) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "tests.chaos.supervise", "tests.chaos.application:rw"]
+        command += ["--executors", str(executors), "--log-format", "json", *arguments]
+        with self.output.open("ab") as output:
+            return subprocess.Popen(
+                command, cwd=ROOT, env=self.environment, stdout=output, stderr=output, start_new_session=True
+            )
+
+    def fault(self, what: str) -> None:
+        self.faults.append(Fault(what, now_ms()))
+
+    def loaded(self, what: str, marks: int = 4) -> None:
+        """Wait until runs have left so many more marks, of 150 bytes or more."""
+        before = self.marks_log.stat().st_size
+
+        def come() -> bool:
+            failed = [client.failed for client in self.clients if client.failed]
+            assert not failed, failed[0]
+            return self.marks_log.stat().st_size > before + 150 * marks
+
+        wait_for(come, what)
+
+    def processes(self) -> list[psutil.Process]:
+        """Every living process that belongs to this field, found by its environment."""
+        mark = f"CHAOS_FIELD={self.folder}".encode()
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(OSError, psutil.Error):
+                if mark in Path(f"/proc/{process.pid}/environ").read_bytes() and process.status() != "zombie":
+                    found.append(process)
+        return found
+
+    def quiet(self) -> None:
+        """Let the clients stop."""
+        for client in self.clients:
+            if client.is_alive():
+                client.stop()
+        if self.follower.is_alive():
+            self.follower.stop()
+
+    def drained(self) -> None:
+        """Stop the clients, settle what they do not know, and let a last supervisor empty the store."""
+        for client in self.clients:
+            client.stop()
+            client.settle()
+        until_s = time.monotonic() + PATIENCE_S
+        while self._left():
+            assert time.monotonic() < until_s, f"the store did not become empty: {self._left()} jobs are left"
+            with self.supervisor("--until-empty") as last:
+                last.wait(PATIENCE_S)
+        self.follower.stop()
+        wait_for(lambda: self.processes() == [], "every process to be gone")
+
+    def history(self) -> History:
+        """All of it, once it has come to rest."""
+        lanes, kinds = scope(self.rw)
+        lost = _LOST.findall(self.output.read_bytes())
+        return read_history(
+            self.rw.store,
+            NAME,
+            self._rows(),
+            lanes=lanes,
+            kinds=kinds,
+            lines=read_book(self.folder / "book.log"),
+            marks=read_marks(self.marks_log),
+            followed=self.follower.events,
+            declared_lost=frozenset(id_bytes(attempt.decode()) for attempt in lost),
+            read_at_ms=now_ms(),
+            lease_ms=LEASE_MS,
+            faults=self.faults,
+            residues=self.residues,
+        )
+
+    def _rows(self) -> Rows:
+        return sqlite_rows(self.path) if self.server is None else postgres_rows(self.url)
+
+    def _left(self) -> int:
+        outlook = self.rw.store.run(self.rw.store.outlook(NAME, *scope(self.rw)))
+        return outlook.due + outlook.later + outlook.leased
+
+    def _kill_all(self) -> None:
+        while processes := self.processes():
+            for process in processes:
+                send(process, signal.SIGKILL)
+            psutil.wait_procs(processes, 1)
+
+
+def send(process: psutil.Process, number: signal.Signals) -> None:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process.send_signal(number)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Kill it if it lives, and see it gone."""
+    if process.poll() is None:
+        process.kill()
+    process.wait(PATIENCE_S)

@@ -1,0 +1,92 @@
+"""The checker itself: it finds nothing in sound histories, and every planted bug by the invariant that it breaks."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from scripts.servers.postgres import PostgresServer
+from tests.chaos.book import Book
+from tests.chaos.checker import INVARIANTS, violations
+from tests.chaos.history import History, Mark
+from tests.chaos.plants import CHANGES, PLANTS, Change, Plant
+from tests.chaos.reading import Rows, memory_rows, postgres_rows, read_history, sqlite_rows
+from tests.chaos.rehearsal import LEASE_MS, Rehearsal
+from tests.conformance.ground import APPLICATION, KINDS, Bench, memory_bench, sqlite_bench
+from tests.conformance.places import Database
+from tests.conformance.scene import LANES
+
+STEPS = 400
+TRIES = 60
+"""Plays in which a planted bug may show."""
+
+
+def played(bench: Bench, seed: int) -> tuple[Rehearsal, list[Mark]]:
+    marks: list[Mark] = []
+    play = Rehearsal(bench, seed, Book(), marks.append)
+    play.play(STEPS)
+    play.rest()
+    return play, marks
+
+
+def history_of(play: Rehearsal, marks: list[Mark], rows: Rows) -> History:
+    return read_history(
+        play.bench.store,
+        APPLICATION,
+        rows,
+        lanes=LANES,
+        kinds=KINDS,
+        lines=play.book.lines,
+        marks=marks,
+        followed=play.followed,
+        declared_lost=frozenset(play.declared_lost),
+        read_at_ms=play.bench.clock.now_ms(),
+        lease_ms=LEASE_MS,
+    )
+
+
+def in_memory(seed: int) -> History:
+    bench = memory_bench()
+    play, marks = played(bench, seed)
+    return history_of(play, marks, memory_rows(bench.store.tables, play.claimed_at_ms))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_plays_in_memory_are_sound(seed: int) -> None:
+    assert violations(in_memory(seed)) == {}
+
+
+def test_plays_on_sqlite_are_sound() -> None:
+    for seed in range(4):
+        with tempfile.TemporaryDirectory(prefix="runwick-chaos-") as folder:
+            bench = sqlite_bench(Path(folder))
+            play, marks = played(bench, seed)
+            history = history_of(play, marks, sqlite_rows(Path(folder) / "jobs.db"))
+            bench.store.close()
+        assert violations(history) == {}
+
+
+def test_plays_on_postgres_are_sound(postgres: PostgresServer) -> None:
+    database = Database(postgres)
+    for seed in range(2):
+        bench = database.bench()
+        play, marks = played(bench, seed)
+        history = history_of(play, marks, postgres_rows(database.url))
+        bench.store.close()
+        assert violations(history) == {}
+    database.close()
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant.breaks}: {plant.into.__name__}")
+def test_a_planted_bug_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant.into(monkeypatch)
+    assert any(plant.breaks in violations(in_memory(seed)) for seed in range(TRIES))
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: f"{change.breaks}: {change.of.__name__}")
+def test_a_changed_history_is_found_out(change: Change) -> None:
+    assert change.breaks in violations(change.of(in_memory(1)))
+
+
+def test_every_invariant_is_broken_by_something() -> None:
+    assert {plant.breaks for plant in PLANTS} | {change.breaks for change in CHANGES} == set(INVARIANTS)

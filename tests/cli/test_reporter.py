@@ -1,0 +1,114 @@
+"""What a command that runs a worker says of what happens, to people and to machines."""
+
+import io
+from typing import Any
+
+import msgspec
+import pytest
+
+from runwick.cli.reporter import JsonReporter, Opening, TextReporter, report_worker_events
+from runwick.contracts.cancelling import CancellationCause
+from runwick.contracts.health import HealthStatus, RoleHealth, WorkerHealth
+from runwick.contracts.identity import id_text
+from runwick.contracts.outcomes import Death, Outcome, OutcomeKind, Settlement
+from runwick.contracts.states import JobState
+from runwick.telemetry import events
+from runwick.telemetry.bus import Bus
+from tests.attempts import an_attempt
+
+ABOUT = Opening(
+    program="runwick-supervise",
+    application="thumbs",
+    store="memory",
+    size={"cores": 2, "executors": 3},
+    pools={"main": 3},
+    accounting="cpu",
+    notes=(),
+    force="cancels, a third time kills",
+    grade="full (deadline timer compiled in)",
+)
+ATTEMPT = an_attempt()
+JOB = id_text(ATTEMPT.job_id)
+NAME = ATTEMPT.kind.name
+
+
+def said(*told: object) -> list[str]:
+    """The lines for people, without their time."""
+    out, bus = io.StringIO(), Bus()
+    report_worker_events(bus, TextReporter(out))
+    for event in told:
+        bus.publish(event)
+    return [line.split("  ", 1)[1] for line in out.getvalue().splitlines()]
+
+
+def objects(*told: object) -> list[dict[str, Any]]:
+    """The same for machines."""
+    out, bus = io.StringIO(), Bus()
+    report_worker_events(bus, JsonReporter(out))
+    for event in told:
+        bus.publish(event)
+    return [msgspec.json.decode(line) for line in out.getvalue().splitlines()]
+
+
+def health(code: str | None, text: str = "") -> events.HealthChanged:
+    status = HealthStatus.HEALTHY if code is None else HealthStatus.UNHEALTHY
+    draining = RoleHealth("worker", HealthStatus.DEGRADED, "draining")
+    roles = draining, RoleHealth("pool main", status, code, text)
+    return events.HealthChanged(WorkerHealth(HealthStatus.UNHEALTHY, False, roles))
+
+
+def test_the_grade_stands_beside_the_accounting_and_the_further_signals_are_named() -> None:
+    out = io.StringIO()
+    reporter = TextReporter(out)
+    reporter.opened(ABOUT)
+    reporter.ready(ABOUT, 0.5)
+    reporter.opened(msgspec.structs.replace(ABOUT, grade=None))
+    lines = out.getvalue().splitlines()
+    assert lines[1] == "stopping grade: full (deadline timer compiled in) · accounting: cpu of every attempt"
+    assert lines[2] == "ready in 0.50 s · stop: Ctrl-C drains, again cancels, a third time kills"
+    assert lines[4] == "accounting: cpu of every attempt"
+
+
+def test_the_grade_is_a_fact_for_machines() -> None:
+    out = io.StringIO()
+    JsonReporter(out).opened(ABOUT)
+    assert msgspec.json.decode(out.getvalue())["grade"] == "full (deadline timer compiled in)"
+
+
+def test_the_health_of_pools_is_told_when_it_changes_and_nothing_that_has_lines_of_its_own() -> None:
+    lines = said(
+        health(None),
+        health("no_executors", "0 of 3 executors are ready"),
+        health("no_executors", "0 of 4 executors are ready"),
+        health(None),
+    )
+    assert lines == [
+        "health: pool main: 0 of 3 executors are ready",
+        "health: every pool has its executors again",
+    ]
+    (fact,) = objects(health("no_executors"))
+    assert (fact["event"], fact["status"], fact["ready"]) == ("health", "unhealthy", False)
+    assert fact["roles"] == {"pool main": "no_executors"}
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        (
+            events.AttemptAsked(ATTEMPT, CancellationCause.USER_REQUESTED),
+            f"{NAME} {JOB} is asked to stop (user_requested)",
+        ),
+        (events.EndedUnbegun([ATTEMPT], "expired"), f"{NAME} {JOB} ended before it began (expired)"),
+        (events.Expired(3), "3 jobs expired before they began"),
+        (events.PredecessorRecovered(bytes(16), 2), "recovered 2 attempts of a predecessor that is dead"),
+    ],
+)
+def test_what_happens_is_one_line(event: object, line: str) -> None:
+    assert said(event) == [line]
+
+
+def test_how_an_executor_died_is_told_with_the_attempt() -> None:
+    death = Death("signal", signal=9, phase="handle")
+    outcome = Outcome(OutcomeKind.CRASHED, "executor_crashed", death=death)
+    (line,) = said(events.Settled([Settlement(ATTEMPT, outcome, JobState.RETRYING, "executor_crashed", 5)], 0.01))
+    assert "crashed (executor_crashed: killed by SIGKILL in handle), now retrying" in line

@@ -1,0 +1,148 @@
+"""A worker that was killed, and the next one on the same host: its jobs run again at once, not when leases run out."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests.command.conftest import Place, executor_at_work, line_of, terminate, wait_for
+from tests.supervisor.crew import is_gone
+
+BIN = Path(sys.executable).parent
+
+
+def holding(place: Place, errands: Any, gate: str = "gate", **environment: str) -> tuple[Any, subprocess.Popen[str]]:
+    """A job that holds its executor, and the supervisor that runs it; its lease is a minute."""
+    receipt = errands.rw.dispatch(errands.Run("hold", str(place.folder / gate)))
+    supervisor = place.command("errands", "--executors", "1", "--log-format", "json", **environment)
+    wait_for((place.folder / f"{gate}.started").exists, "the run")
+    (place.folder / f"{gate}.started").unlink()
+    return receipt, supervisor
+
+
+def event_of(process: subprocess.Popen[str], *kinds: str) -> dict[str, Any]:
+    """The next event of one of these kinds."""
+    while True:
+        event: dict[str, Any] = json.loads(line_of(process))
+        if event["event"] in kinds:
+            return event
+
+
+def run_files(place: Place) -> int:
+    return len(list((place.folder / "run").glob("*")))
+
+
+def drained(supervisor: subprocess.Popen[str]) -> bool:
+    terminate(supervisor)
+    supervisor.communicate(timeout=30)
+    return supervisor.returncode == 0
+
+
+def test_f037_f041b_jobs_of_a_killed_supervisor_run_again_at_once(place: Place, errands: Any) -> None:
+    receipt, first = holding(place, errands)
+    executor = executor_at_work(first)
+    first.kill()
+    second = place.command("errands", "--executors", "1", "--log-format", "json")
+    recovered = event_of(second, "predecessor_recovered")
+    assert (recovered["count"], is_gone(executor)) == (1, True)
+    wait_for((place.folder / "gate.started").exists, "the second run")
+    (place.folder / "gate").touch()
+    wait_for(lambda: errands.rw.get(receipt).state == "succeeded", "its end")
+    assert [attempt.code for attempt in errands.rw.get(receipt).attempts] == ["worker_died", None]
+    assert run_files(place) == 1
+    assert drained(second)
+    assert run_files(place) == 0
+
+
+def test_a_neighbour_that_stands_still_is_not_taken_for_dead(place: Place, errands: Any) -> None:
+    receipt, first = holding(place, errands)
+    os.kill(first.pid, signal.SIGSTOP)
+    second = place.command("errands", "--executors", "1", "--log-format", "json")
+    event_of(second, "ready")
+    assert errands.rw.get(receipt).state == "running"
+    os.kill(first.pid, signal.SIGCONT)
+    assert drained(second)
+    (place.folder / "gate").touch()
+    wait_for(lambda: errands.rw.get(receipt).state == "succeeded", "its end")
+    assert len(errands.rw.get(receipt).attempts) == 1
+    assert drained(first)
+
+
+def test_two_who_start_at_once_recover_once(place: Place, errands: Any) -> None:
+    receipt, first = holding(place, errands)
+    first.kill()
+    both = [place.command("errands", "--executors", "1", "--log-format", "json") for _ in range(2)]
+    wait_for((place.folder / "gate.started").exists, "the second run")
+    (place.folder / "gate").touch()
+    wait_for(lambda: errands.rw.get(receipt).state == "succeeded", "its end")
+    events: list[str] = []
+    for supervisor in both:
+        terminate(supervisor)
+        out, _ = supervisor.communicate(timeout=30)
+        events += [json.loads(line)["event"] for line in out.splitlines()]
+    assert events.count("predecessor_recovered") == 1
+    assert [attempt.code for attempt in errands.rw.get(receipt).attempts] == ["worker_died", None]
+    assert run_files(place) == 0
+
+
+def test_what_was_killed_on_another_store_is_not_touched(place: Place, errands: Any) -> None:
+    receipt, first = holding(place, errands)
+    first.kill()
+    first.wait()
+    url = f"sqlite:///{place.folder / 'other.db'}"
+    migrate = [str(BIN / "runwick"), "migrate", "--app", "errands"]
+    subprocess.run(migrate, cwd=place.folder, env={**os.environ, "RUNWICK_STORE": url}, check=True, capture_output=True)
+    status, out, _ = place.run("errands", "--until-empty", "--log-format", "json", RUNWICK_STORE=url)
+    assert (status, "predecessor_recovered" in out, run_files(place)) == (0, False, 1)
+    assert errands.rw.get(receipt).state == "running"
+
+
+def test_jobs_of_a_killed_worker_with_threads_run_again_at_once(place: Place, errands: Any) -> None:
+    place.program = (str(BIN / "runwick"), "worker")
+    receipt = errands.rw.dispatch(errands.Run("hold", str(place.folder / "gate")))
+    first = place.command("errands")
+    wait_for((place.folder / "gate.started").exists, "the run")
+    first.kill()
+    first.wait()
+    (place.folder / "gate").touch()
+    status, out, err = place.run("errands", "--until-empty", "--log-format", "json")
+    assert (status, err, "predecessor_recovered" in out, run_files(place)) == (0, "", True, 0)
+    assert errands.rw.get(receipt).state == "succeeded"
+
+
+def test_f062_what_a_stop_could_not_write_is_recovered_by_the_next_start(place: Place, errands: Any) -> None:
+    receipt, first = holding(place, errands)
+    terminate(first)
+    event_of(first, "draining")
+    first.kill()
+    (place.folder / "gate").touch()
+    status, out, _ = place.run("errands", "--until-empty", "--log-format", "json")
+    assert (status, "predecessor_recovered" in out) == (0, True)
+    assert errands.rw.get(receipt).state == "succeeded"
+
+
+def test_a_check_leaves_no_file_and_a_bad_directory_is_one_problem(place: Place, errands: Any) -> None:
+    assert place.run("errands", "--check")[0] == 0
+    assert not (place.folder / "run").exists()
+    for program in ((sys.executable, "-m", "runwick_supervisor.command"), (str(BIN / "runwick"), "worker")):
+        place.program = program
+        status, _, err = place.run("errands", "--run-dir", "run")
+        assert (status, "--run-dir: run must be an absolute path." in err) == (2, True)
+        status, _, err = place.run("errands", RUNWICK_RUN_DIR="/dev/null")
+        assert (status, "RUNWICK_RUN_DIR: /dev/null is no directory." in err) == (2, True)
+
+
+def test_every_process_of_a_worker_holds_the_lock(place: Place, errands: Any) -> None:
+    _, supervisor = holding(place, errands)
+    (file,) = (place.folder / "run").iterdir()
+    family = [psutil.Process(supervisor.pid), *psutil.Process(supervisor.pid).children(recursive=True)]
+    assert len(family) == 3, "the parent, its zygote, one executor"
+    for process in family:
+        assert file in [link.readlink() for link in Path(f"/proc/{process.pid}/fd").iterdir()]
+    (place.folder / "gate").touch()
+    assert drained(supervisor)
