@@ -4,9 +4,9 @@ What waits for an answer of the store has a twin for event loops, under the same
 """
 
 import datetime
-import functools
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from runwick.app.history import Audit, AuditView, Events, EventView, WorkerView
 from runwick.app.views import JobView
@@ -17,25 +17,29 @@ from runwick.contracts.errors import InvalidArgument, JobNotFound, WaitTimeout
 from runwick.contracts.history import AuditPage, EventPage
 from runwick.contracts.identity import id_bytes, id_text
 from runwick.contracts.stores import JobRecord, Store
-
-if TYPE_CHECKING:
-    from runwick.management.service import JobControls
+from runwick.management.service import JobControls
 
 PAGE_MAX: Final = 1_000
 """Events or records of one page."""
 
 
 class Looking:
-    """Reads the store of an application. `Runwick` gives it everything that it needs."""
+    """What an application sees of its jobs, and does to them.
 
-    application: str
-    clock: Clock
-    ids: Ids
+    Args:
+        application: whose jobs.
+        opened: gives the store, opened at first use.
+        ids: makes ids of commands.
+        clock: limits how long something is waited for.
+    """
 
-    @property
-    def store(self) -> Store:
-        """The store, opened at first use."""
-        raise NotImplementedError
+    def __init__(self, application: str, opened: Callable[[], Store], ids: Ids, clock: Clock) -> None:
+        self.controls = JobControls(application, opened, ids, clock)
+        """Cancel, retry and rerun jobs, and look at running ones."""
+        self.application = application
+        self.ids = ids
+        self.clock = clock
+        self._opened_store = opened
 
     def get(self, job: Receipt | str) -> JobView:
         """Read a job as it stands now.
@@ -48,12 +52,14 @@ class Looking:
             InvalidArgument: that is no id (code ``invalid_id``).
         """
         job_id = _job_id(job)
-        return _view(job_id, self.store.run(self.store.job(self.application, job_id)))
+        store = self._opened_store()
+        return _view(job_id, store.run(store.job(self.application, job_id)))
 
     async def get_async(self, job: Receipt | str) -> JobView:
         """`get` on an event loop."""
         job_id = _job_id(job)
-        return _view(job_id, await self.store.run_async(self.store.job(self.application, job_id)))
+        store = self._opened_store()
+        return _view(job_id, await store.run_async(store.job(self.application, job_id)))
 
     def wait(self, job: Receipt | str, *, timeout: datetime.timedelta) -> JobView:
         """Wait until a job has ended: succeeded, failed or cancelled.
@@ -96,36 +102,35 @@ class Looking:
             InvalidArgument: that is no cursor, or no such limit (code ``invalid_argument``).
             StoreError: the store refuses, or does not answer.
         """
-        return _events(self.store.run(self.store.events(self.application, _after(after), _limit(limit))))
+        store = self._opened_store()
+        return _events(store.run(store.events(self.application, _after(after), _limit(limit))))
 
     async def events_async(self, *, after: str | None = None, limit: int = 100) -> Events:
         """`events` on an event loop."""
-        return _events(await self.store.run_async(self.store.events(self.application, _after(after), _limit(limit))))
+        store = self._opened_store()
+        return _events(await store.run_async(store.events(self.application, _after(after), _limit(limit))))
 
     def audit(self, *, after: str | None = None, limit: int = 100) -> Audit:
         """What operators did, read as `events` reads."""
-        return _audit(self.store.run(self.store.audit(self.application, _after(after), _limit(limit))))
+        store = self._opened_store()
+        return _audit(store.run(store.audit(self.application, _after(after), _limit(limit))))
 
     async def audit_async(self, *, after: str | None = None, limit: int = 100) -> Audit:
         """`audit` on an event loop."""
-        return _audit(await self.store.run_async(self.store.audit(self.application, _after(after), _limit(limit))))
+        store = self._opened_store()
+        return _audit(await store.run_async(store.audit(self.application, _after(after), _limit(limit))))
 
     def workers(self) -> list[WorkerView]:
         """The workers seen within 24 hours, and what their executors did when they last told."""
-        records = self.store.run(self.store.workers(self.application))
+        store = self._opened_store()
+        records = store.run(store.workers(self.application))
         return [WorkerView.of(record) for record in records]
 
     async def workers_async(self) -> list[WorkerView]:
         """`workers` on an event loop."""
-        records = await self.store.run_async(self.store.workers(self.application))
+        store = self._opened_store()
+        records = await store.run_async(store.workers(self.application))
         return [WorkerView.of(record) for record in records]
-
-    @functools.cached_property
-    def controls(self) -> "JobControls":
-        """Cancel, retry and rerun jobs, and look at running ones."""
-        from runwick.management.service import JobControls
-
-        return JobControls(self.application, lambda: self.store, self.ids, self.clock)
 
 
 def _after(after: object) -> str | None:

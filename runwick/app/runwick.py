@@ -99,7 +99,6 @@ class Runwick(Dispatching, Looking, Declaring):
         defaults = _given("job_defaults", job_defaults, JobDefaults)
         Declaring.__init__(self, Declarations(application, defaults, check_job_settings, _check_pools))
         environment = read_environment(os.environ)
-        self.application = application
         self.worker_options = environment.applied_to(_given("worker", worker, WorkerOptions))
         self.executor_options = environment.applied_to(_given("executors", executors, ExecutorOptions))
         self.producer_options = environment.applied_to(_given("producer", producer, ProducerOptions))
@@ -108,9 +107,8 @@ class Runwick(Dispatching, Looking, Declaring):
             postgres=environment.applied_to(_given("postgres", postgres, PostgresOptions)),
             concurrent_calls=self.producer_options.max_concurrent_calls,
         )
-        self.clock: Clock = clock or SystemClock()
         self.dice: Dice = dice or SystemDice()
-        self.ids: Ids = ids or SystemIds()
+        Looking.__init__(self, application, lambda: self.store, ids or SystemIds(), clock or SystemClock())
         self._environment_problems = environment.problems
         self._store_url, self._store_problems = _resolved(environment.store or store)
         self._opened: dict[str, Store] = {}

@@ -31,6 +31,7 @@ from runwick.dispatch.prepare import Validity, prepare, prepare_many
 from runwick.dispatch.sending import Request, Sending, commands_of, sending, sending_new
 from runwick.dispatch.trace import current_trace
 from runwick.dispatch.turns import Turns
+from runwick.runtime.asking import ask, ask_async
 
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 
@@ -144,36 +145,14 @@ class Dispatcher:
             return []
         store = self._store()
         with self._turns.turn():
-            try:
-                act = next(steps)
-                while True:
-                    try:
-                        receipts = store.run(act)
-                    except BaseException as error:
-                        act = steps.throw(error)
-                    else:
-                        act = steps.send(receipts)
-            except StopIteration as end:
-                answer: list[Receipt] = end.value
-                return answer
+            return ask(store, steps)
 
     async def _run_async(self, prepared: Prepared | PreparedBatch, steps: Sending) -> list[Receipt]:
         if not commands_of(prepared):
             return []
         store = self._store()
         async with self._turns.turn_async():
-            try:
-                act = next(steps)
-                while True:
-                    try:
-                        receipts = await store.run_async(act)
-                    except BaseException as error:
-                        act = steps.throw(error)
-                    else:
-                        act = steps.send(receipts)
-            except StopIteration as end:
-                answer: list[Receipt] = end.value
-                return answer
+            return await ask_async(store, steps)
 
     def _resolution(self, operation: bytes, receipt: Receipt | None) -> Resolution:
         if receipt is not None:

@@ -7,8 +7,6 @@ A refusal by the store (the job changed, is gone, or its state does not allow it
 What waits for an answer of the store has a twin for event loops, under the same name with ``_async``.
 """
 
-import asyncio
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -27,9 +25,10 @@ from runwick.contracts.controls import (
 )
 from runwick.contracts.identity import id_bytes, id_text
 from runwick.contracts.states import JobState
-from runwick.contracts.stores import Act, ControlStore, HistoryStore
+from runwick.contracts.stores import ControlStore, HistoryStore
 from runwick.management.commands import command_of
-from runwick.management.sending import Sending, sending
+from runwick.management.sending import sending
+from runwick.runtime.asking import ask, ask_async
 
 CommandId = str | uuid.UUID | bytes | None
 """Of the caller's own making, or None for a new one."""
@@ -200,22 +199,8 @@ class JobControls:
     ) -> list[ControlResult]:
         command = self._command(action, targets, actor, reason, command_id)
         store = self._store()
-        steps = sending(store, command, self._clock)
-        try:
-            step = next(steps)
-            while True:
-                reply: ControlReply | None = None
-                try:
-                    if isinstance(step, Act):
-                        reply = store.run(step)
-                    else:
-                        time.sleep(step)
-                except BaseException as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(reply)
-        except StopIteration as end:
-            return _results(end.value, command.command_id)
+        reply = ask(store, sending(store, command, self._clock))
+        return _results(reply, command.command_id)
 
     async def _run_async(
         self,
@@ -227,22 +212,8 @@ class JobControls:
     ) -> list[ControlResult]:
         command = self._command(action, targets, actor, reason, command_id)
         store = self._store()
-        steps: Sending = sending(store, command, self._clock)
-        try:
-            step = next(steps)
-            while True:
-                reply: ControlReply | None = None
-                try:
-                    if isinstance(step, Act):
-                        reply = await store.run_async(step)
-                    else:
-                        await asyncio.sleep(step)
-                except BaseException as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(reply)
-        except StopIteration as end:
-            return _results(end.value, command.command_id)
+        reply = await ask_async(store, sending(store, command, self._clock))
+        return _results(reply, command.command_id)
 
     def _command(
         self,

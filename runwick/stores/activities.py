@@ -1,11 +1,12 @@
-"""How much of what a worker's executors do every store keeps."""
+"""What a store keeps of a worker and of what its executors do, and how it is read again."""
 
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
-from runwick.contracts.activity import ExecutorActivity
+from runwick.contracts.activity import ExecutorActivity, WorkerRecord
+from runwick.contracts.attempts import WorkerPresence
 
 ACTIVITY_MAX_BYTES: Final = 64 * 1024
 """Of one worker, as JSON."""
@@ -25,3 +26,28 @@ def executors_json(executors: Sequence[ExecutorActivity]) -> bytes:
             break
         kept.append(executor)
     return msgspec.json.encode(kept)
+
+
+def worker_record(
+    application: str,
+    worker: bytes,
+    host: str,
+    process: int,
+    queues: str,
+    executors: int,
+    seen_at_ms: int,
+    departed_at_ms: int | None,
+    told_at_ms: int | None,
+    activity: str | None,
+) -> WorkerRecord:
+    """One row of `workers`, which every SQL store selects alike."""
+    names = msgspec.json.decode(queues, type=list[str])
+    return WorkerRecord(
+        presence=WorkerPresence(
+            worker=worker, application=application, host=host, process=process, queues=names, executors=executors
+        ),
+        seen_at_ms=seen_at_ms,
+        departed_at_ms=departed_at_ms,
+        told_at_ms=told_at_ms,
+        executors=[] if activity is None else msgspec.json.decode(activity, type=list[ExecutorActivity]),
+    )

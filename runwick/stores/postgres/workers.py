@@ -2,11 +2,9 @@
 
 from typing import Any
 
-import msgspec
-
-from runwick.contracts.activity import ExecutorActivity, StackAnswer, WorkerRecord
-from runwick.contracts.attempts import WorkerPresence
+from runwick.contracts.activity import StackAnswer, WorkerRecord
 from runwick.contracts.stores import Act
+from runwick.stores.activities import worker_record
 from runwick.stores.postgres import packed
 from runwick.stores.postgres.bound import Bound
 from runwick.stores.postgres.lease import PRESENCE_KEPT_MS
@@ -21,31 +19,7 @@ def workers(bound: Bound, application: str) -> Act[list[WorkerRecord]]:
 def _workers(bound: Bound, application: str) -> Steps[list[WorkerRecord]]:
     seen_within = packed.number(PRESENCE_KEPT_MS)
     rows: list[tuple[Any, ...]] = yield Step("workers", (*bound.reading(), application, seen_within))
-    return [_worker(application, *row) for row in rows]
-
-
-def _worker(
-    application: str,
-    worker: bytes,
-    host: str,
-    process: int,
-    queues: str,
-    executors: int,
-    seen_at_ms: int,
-    departed_at_ms: int | None,
-    told_at_ms: int | None,
-    activity: str | None,
-) -> WorkerRecord:
-    names = msgspec.json.decode(queues, type=list[str])
-    return WorkerRecord(
-        presence=WorkerPresence(
-            worker=worker, application=application, host=host, process=process, queues=names, executors=executors
-        ),
-        seen_at_ms=seen_at_ms,
-        departed_at_ms=departed_at_ms,
-        told_at_ms=told_at_ms,
-        executors=[] if activity is None else msgspec.json.decode(activity, type=list[ExecutorActivity]),
-    )
+    return [worker_record(application, *row) for row in rows]
 
 
 def stack(bound: Bound, application: str, attempt_id: bytes) -> Act[StackAnswer | None]:

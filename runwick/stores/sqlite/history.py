@@ -8,14 +8,12 @@ application they belong to.
 from collections.abc import Sequence
 from typing import Any, Final
 
-import msgspec
-
-from runwick.contracts.activity import ExecutorActivity, StackAnswer, WorkerRecord
+from runwick.contracts.activity import StackAnswer, WorkerRecord
 from runwick.contracts.ambient import Clock
-from runwick.contracts.attempts import WorkerPresence
 from runwick.contracts.history import AuditPage, AuditRecord, EventKind, EventPage, JobEvent
 from runwick.contracts.stores import Act
 from runwick.stores import refusals
+from runwick.stores.activities import worker_record
 from runwick.stores.sqlite.interned import Interned
 from runwick.stores.sqlite.lease import PRESENCE_KEPT_MS
 from runwick.stores.steps import Step, Steps
@@ -113,31 +111,7 @@ def workers(application: str, clock: Clock) -> Act[list[WorkerRecord]]:
 
 def _workers(application: str, clock: Clock) -> Steps[list[WorkerRecord]]:
     rows: list[tuple[Any, ...]] = yield Step("workers", (application, clock.now_ms() - PRESENCE_KEPT_MS))
-    return [_worker(application, *row) for row in rows]
-
-
-def _worker(
-    application: str,
-    worker: bytes,
-    host: str,
-    process: int,
-    queues: str,
-    executors: int,
-    seen_at_ms: int,
-    departed_at_ms: int | None,
-    told_at_ms: int | None,
-    activity: str | None,
-) -> WorkerRecord:
-    names = msgspec.json.decode(queues, type=list[str])
-    return WorkerRecord(
-        presence=WorkerPresence(
-            worker=worker, application=application, host=host, process=process, queues=names, executors=executors
-        ),
-        seen_at_ms=seen_at_ms,
-        departed_at_ms=departed_at_ms,
-        told_at_ms=told_at_ms,
-        executors=[] if activity is None else msgspec.json.decode(activity, type=list[ExecutorActivity]),
-    )
+    return [worker_record(application, *row) for row in rows]
 
 
 def stack(application: str, attempt_id: bytes) -> Act[StackAnswer | None]:
