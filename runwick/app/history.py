@@ -1,6 +1,7 @@
 """What happened and who works, as an application sees it: records with ids as text and times as datetimes."""
 
 import datetime
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -138,6 +139,7 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     departed_at: datetime.datetime | None
     """When it said good-bye, or was found dead."""
     executors: tuple[ExecutorView, ...]
+    """None of a worker that has departed: they are gone with it."""
 
     @classmethod
     def of(cls, record: WorkerRecord) -> "WorkerView":
@@ -150,26 +152,40 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
             queues=tuple(presence.queues),
             seen_at=_at(record.seen_at_ms),
             departed_at=None if record.departed_at_ms is None else _at(record.departed_at_ms),
-            executors=tuple(map(ExecutorView.of, record.executors)),
+            executors=tuple(map(ExecutorView.of, record.executors)) if record.departed_at_ms is None else (),
         )
 
 
 class Events(msgspec.Struct, frozen=True):
-    """Some events; there may be none although there are more."""
+    """Some events, also as an iterable of them; there may be none although there are `more`."""
 
     events: tuple[EventView, ...]
     cursor: str
     """Where to go on."""
     more: bool
+    """Whether there are more behind the cursor; an empty page alone does not say that there are none."""
+
+    def __iter__(self) -> Iterator[EventView]:
+        return iter(self.events)
+
+    def __len__(self) -> int:
+        return len(self.events)
 
 
 class Audit(msgspec.Struct, frozen=True):
-    """Some of what operators did."""
+    """Some of what operators did, also as an iterable of it; there may be nothing although there is `more`."""
 
     records: tuple[AuditView, ...]
     cursor: str
     """Where to go on."""
     more: bool
+    """Whether there is more behind the cursor; an empty page alone does not say that there is none."""
+
+    def __iter__(self) -> Iterator[AuditView]:
+        return iter(self.records)
+
+    def __len__(self) -> int:
+        return len(self.records)
 
 
 def _at(since_epoch_ms: int) -> datetime.datetime:

@@ -93,6 +93,8 @@ class Looking:
         """What happened to the application's jobs, in the order in which it was committed.
 
         Reading again after the answer's cursor misses nothing and repeats nothing, however late a transaction commits.
+        Read on while `Events.more`: where several applications share a store, a page may be short, even empty, although
+        more follows.
 
         Args:
             after: a cursor; None reads from the beginning.
@@ -111,7 +113,7 @@ class Looking:
         return _events(await store.run_async(store.events(self.application, _after(after), _limit(limit))))
 
     def audit(self, *, after: str | None = None, limit: int = 100) -> Audit:
-        """What operators did, read as `events` reads."""
+        """What operators did, read as `events` reads: on, while `Audit.more`."""
         store = self._opened_store()
         return _audit(store.run(store.audit(self.application, _after(after), _limit(limit))))
 

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from runwick.app.serving import Serving
-from runwick.contracts.errors import InvalidArgument
+from runwick.contracts.errors import InvalidArgument, RunwickError
 from runwick.contracts.health import WorkerHealth
 from runwick.contracts.stores import Outlook
 from runwick.declarations.pools import Pool
@@ -103,7 +103,7 @@ class EmbeddedWorker(Forkable):
     def failure(self) -> str | None:
         """Why it cannot work any more, in one sentence; None while it can, or when it was stopped."""
         if self._engine.ended.done() and (error := self._engine.ended.exception()) is not None:
-            return f"{type(error).__name__}: {error}"
+            return str(error) if isinstance(error, RunwickError) else f"{type(error).__name__}: {error}"
         return None if self._worker is None else self._worker.failure
 
     def health(self) -> WorkerHealth:
@@ -210,7 +210,9 @@ class EmbeddedWorker(Forkable):
         error = ended.exception()
         if self._up.done():
             if error is not None:
-                _log.critical("the worker of %s has ended: %s", self._rw.application, error, exc_info=error)
+                # What Runwick itself says is complete without a traceback.
+                trace = None if isinstance(error, RunwickError) else error
+                _log.critical("the worker of %s has ended: %s", self._rw.application, error, exc_info=trace)
         elif error is not None:
             self._up.set_exception(error)
         else:

@@ -13,7 +13,7 @@ from runwick.config.layout import terminal_columns
 from runwick.config.options import ExecutorOptions, WorkerOptions
 from runwick.config.sizes import bytes_text
 from runwick.contracts.attempts import Kind
-from runwick.contracts.errors import ConfigurationError
+from runwick.contracts.errors import ConfigurationError, Problem
 from runwick.contracts.stores import Store
 from runwick.declarations.catalog import Catalog
 from runwick.declarations.jobs import JobEntry
@@ -30,11 +30,19 @@ def command(app: str, app_dir: str) -> None:
     Prints every problem and exits with 2, or says what is there and exits with 0.
     """
     runwick = load(app, app_dir)
-    problems = runwick.problems()
+    problems = [*runwick.problems(), *_unknown_aliases(runwick)]
     store = sound_store(runwick, problems)
     if store is None or problems:
         raise ConfigurationError(problems)
     click.echo(summary(runwick, store))
+
+
+def _unknown_aliases(runwick: Runwick) -> tuple[Problem, ...]:
+    """Middleware that jobs with a handler here name and nobody registered: no worker starts with that."""
+    try:
+        return runwick.catalog.unknown_aliases
+    except ConfigurationError:
+        return ()  # told already
 
 
 def summary(runwick: Runwick, store: Store) -> str:

@@ -16,8 +16,6 @@ class Watched(Protocol):
 
     @property
     def tally(self) -> Tally: ...
-    @property
-    def running(self) -> int: ...
 
 
 class Progress:
@@ -25,6 +23,7 @@ class Progress:
 
     Args:
         outlook: asks the store what is left.
+        runs: answers how many handlers run, after their CPU time so far is in the tally where it is measured.
         cores: how many cores the handlers have, where their CPU time is measured; None where it is not.
         interval_s: between two lines.
     """
@@ -35,17 +34,24 @@ class Progress:
         worker: Watched,
         outlook: Callable[[], Awaitable[Outlook]],
         *,
+        runs: Callable[[], int],
         cores: int | None,
         interval_s: float,
     ) -> None:
         self._reporter = reporter
         self._worker = worker
         self._ask = outlook
+        self._runs = runs
         self._cores = cores
         self._interval_s = interval_s
         self._begun_s = self._last_s = time.monotonic()
         self._last_cpu_us = 0
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the worker was ready."""
+        return self._task is not None
 
     def begin(self, about: Opening, seconds: float) -> None:
         """The worker is ready, so many seconds after its start."""
@@ -69,10 +75,11 @@ class Progress:
         while True:
             await asyncio.sleep(self._interval_s)
             outlook = await self._outlook()
-            tally, now_s = self._worker.tally, time.monotonic()
+            running, now_s = self._runs(), time.monotonic()
+            tally = self._worker.tally
             share = self._share(tally.handler_cpu_us - self._last_cpu_us, now_s - self._last_s)
             self._last_s, self._last_cpu_us = now_s, tally.handler_cpu_us
-            self._reporter.progress(tally, share, outlook, self._worker.running, now_s - self._begun_s)
+            self._reporter.progress(tally, share, outlook, running, now_s - self._begun_s)
 
     def _share(self, cpu_us: int, elapsed_s: float) -> float | None:
         return None if self._cores is None else cpu_us / 1e6 / (elapsed_s * self._cores)

@@ -4,6 +4,7 @@ As text for people, or as one JSON object a line for machines. It says nothing a
 """
 
 import datetime
+import os
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TextIO
@@ -54,11 +55,28 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     """How surely runs are stopped when their lease is over; None where nothing can be stopped."""
 
 
+class Outlet:
+    """Where the lines go. When nobody reads them any more, as after ``| head``, they go nowhere: the work goes on."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def say(self, line: str) -> None:
+        """Write one line, at once."""
+        try:
+            print(line, file=self._out, flush=True)
+        except BrokenPipeError:
+            # What the stream still holds would be tried again with every line, and at the end of the process.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._out.fileno())
+            os.close(nowhere)
+
+
 class TextReporter:
     """For people."""
 
     def __init__(self, out: TextIO) -> None:
-        self._out = out
+        self._outlet = Outlet(out)
         self._all_cores = ""
 
     def opened(self, about: Opening) -> None:
@@ -84,7 +102,8 @@ class TextReporter:
     ) -> None:
         parts = [
             f"{tally.done:,} done",
-            f"{running:,} running" if share is None else self._in_handlers(share),
+            f"{running:,} running",
+            *([] if share is None else [self._in_handlers(share)]),
             f"{tally.retried:,} retried",
             f"{tally.failed:,} failed",
         ]
@@ -105,14 +124,14 @@ class TextReporter:
         return f"{share:.1%} of {self._all_cores} in handlers".replace("%", " %")
 
     def _say(self, line: str) -> None:
-        print(line, file=self._out, flush=True)
+        self._outlet.say(line)
 
 
 class JsonReporter:
     """For machines: one object a line, ``event`` first."""
 
     def __init__(self, out: TextIO) -> None:
-        self._out = out
+        self._outlet = Outlet(out)
 
     def opened(self, about: Opening) -> None:
         self._say(
@@ -159,7 +178,7 @@ class JsonReporter:
         )
 
     def _say(self, event: str, **facts: Any) -> None:
-        print(msgspec.json.encode({"event": event, **facts}).decode(), file=self._out, flush=True)
+        self._outlet.say(msgspec.json.encode({"event": event, **facts}).decode())
 
 
 def report_worker_events(bus: Bus, reporter: Reporter) -> None:
@@ -210,8 +229,8 @@ def report_worker_events(bus: Bus, reporter: Reporter) -> None:
 
     def history_broken(event: events.HistoryBroken) -> None:
         text = (
-            f"{event.leases} leases are lost, their runs are stopped and nothing more is written until this worker is "
-            f"restarted: {event.reason}"
+            f"{event.leases} leases are lost, their runs are stopped and nothing more is written; this worker ends: "
+            f"{event.reason}"
         )
         reporter.happened("history_broken", text, {"leases": event.leases, "reason": event.reason})
 

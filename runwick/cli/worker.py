@@ -28,7 +28,7 @@ from runwick.cli.application import load
 from runwick.cli.progress import Progress
 from runwick.cli.reporter import Opening, Reporter, report_worker_events
 from runwick.cli.worker_options import FAILED, STOPPED, run_dir_of, worker_options
-from runwick.contracts.errors import ConfigurationError
+from runwick.contracts.errors import ConfigurationError, StoreHistoryBroken
 from runwick.contracts.outcomes import OutcomeKind
 from runwick.contracts.stores import Outlook
 from runwick.policy.lanes import lanes_of
@@ -39,6 +39,11 @@ from runwick.telemetry.logs import log_events
 from runwick.worker.drain import Stop
 from runwick.worker.engine import nothing_left
 
+_NEEDS_INIT: Final = (
+    "this worker is process 1, and processes that lose their parents arrive at it. It cannot tell them from what its "
+    "handlers started and wait for, so the dead ones stay until it ends. Run it under an init (docker run --init), or "
+    "use runwick-supervise."
+)
 _LATE: Final = 1.15
 """So many times the budget of its stop after the first signal the process ends, whatever its handlers are at."""
 
@@ -88,13 +93,21 @@ def command(
     worker = EmbeddedWorker(runwick, queues=queues, until=until, listen=listen, worker_id=worker_id)
     worker.serving.check()
     setproctitle(f"runwick worker {runwick.application}")
-    about = _opening(runwick, worker, [] if note is None else [note])
+    notes = [*([] if note is None else [note]), *([_NEEDS_INIT] if os.getpid() == 1 else [])]
+    about = _opening(runwick, worker, notes)
     reporter.opened(about)
     if check:
         reporter.happened("checked", "nothing is wrong, and nothing was started", {})
         return
     _hear_signals(worker, runwick.worker_options.shutdown_budget.total_seconds() * _LATE)
-    progress = Progress(reporter, worker, lambda: _outlook(runwick, worker), cores=None, interval_s=progress_interval)
+    progress = Progress(
+        reporter,
+        worker,
+        lambda: _outlook(runwick, worker),
+        runs=lambda: worker.running,
+        cores=None,
+        interval_s=progress_interval,
+    )
     sys.exit(asyncio.run(_work(runwick, worker, progress, about, reporter, started_s, until_empty=until_empty)))
 
 
@@ -123,12 +136,17 @@ async def _work(
     until_empty: bool,
 ) -> int:
     """Work until stopped, or until nothing is left; answers the exit status."""
-    async with worker:
-        progress.begin(about, time.monotonic() - started_s)
-        try:
-            left = await worker.wait()
-        finally:
-            progress.end()
+    left = None
+    try:
+        async with worker:
+            progress.begin(about, time.monotonic() - started_s)
+            try:
+                left = await worker.wait()
+            finally:
+                progress.end()
+    except StoreHistoryBroken:
+        if not progress.has_begun:  # the store let nobody in; otherwise the worker's `failure` says it
+            raise
     progress.summary(left)
     status = FAILED if until_empty and worker.tally.failed else STOPPED
     if worker.failure is not None:

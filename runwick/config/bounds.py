@@ -15,6 +15,7 @@ from runwick.config.sizes import bytes_text, parse_bytes
 ZERO: Final = datetime.timedelta(0)
 LONGEST: Final = datetime.timedelta(days=36_500)
 """For durations without a bound of their own, so that they can be added up."""
+_A_SIZE: Final = "Write 2 GiB as 2 * 2**30 in code and as 2GiB in an environment variable."
 
 
 class Option(NamedTuple):
@@ -87,7 +88,7 @@ def _breaches(value: object, option: Option) -> Iterator[tuple[str, str]]:
         case "count":
             yield from _out_of_bounds(value, option, str, str)
         case "bytes" if isinstance(value, bool) or not isinstance(value, int):
-            yield rule, f"({_shown(value)}) must be a whole number of bytes."
+            yield rule, f"({_shown(value)}) must be a whole number of bytes. {_A_SIZE}"
         case "bytes":
             yield from _out_of_bounds(value, option, bytes_text, bytes_text)
         case "duration" if not isinstance(value, datetime.timedelta):

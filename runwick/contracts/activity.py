@@ -79,7 +79,8 @@ class Beat(msgspec.Struct, frozen=True):
     """Attempts of this worker whose job somebody cancelled; repeated until they have ended, all of them: one
     that does not end must not keep others from being heard of."""
     looks: Sequence[StackRequest] = ()
-    """Stacks of this worker's attempts that are asked for and not answered yet. At most 16."""
+    """Stacks of this worker's attempts that were asked for within half a minute and are not answered yet. At most
+    16, so that none that is never answered keeps later ones out for long."""
 
 
 class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):

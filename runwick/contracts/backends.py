@@ -51,6 +51,10 @@ class Sink(Protocol):
         keep their slots, and are reported like any other once they end; nothing is written for that."""
         ...
 
+    def asked(self, attempt: Attempt, cause: CancellationCause) -> None:
+        """The backend asked this run to stop by itself: its time limit is over."""
+        ...
+
     def looked(self, answer: StackAnswer) -> None:
         """The stack of a run that `look` asked for."""
         ...

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from runwick.contracts.identity import id_bytes
+from runwick.contracts.identity import id_bytes, id_text
 from runwick.contracts.states import JobState
 
 TARGETS_MAX: Final = 100
@@ -50,6 +50,9 @@ class JobTarget(msgspec.Struct, frozen=True):
             InvalidArgument: that is no id (code ``invalid_id``).
         """
         return cls(id_bytes(job_id), generation, revision)
+
+    def __repr__(self) -> str:
+        return f"JobTarget(job_id={id_text(self.job_id)}, generation={self.generation}, revision={self.revision})"
 
 
 class ControlCommand(msgspec.Struct, frozen=True, kw_only=True):

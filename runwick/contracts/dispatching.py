@@ -2,7 +2,7 @@
 
 import datetime
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -208,7 +208,7 @@ class BatchItemResult(msgspec.Struct, frozen=True):
 
 
 class BatchReceipt(msgspec.Struct, frozen=True):
-    """The proof of a confirmed batch: one result per input, in input order."""
+    """The proof of a confirmed batch: one result per input, in input order. Iterating over it gives the receipts."""
 
     items: Sequence[BatchItemResult]
 
@@ -216,3 +216,9 @@ class BatchReceipt(msgspec.Struct, frozen=True):
     def receipts(self) -> list[Receipt]:
         """The receipts alone, in input order."""
         return [item.receipt for item in self.items]
+
+    def __iter__(self) -> Iterator[Receipt]:
+        return iter(self.receipts)
+
+    def __len__(self) -> int:
+        return len(self.items)

@@ -132,7 +132,7 @@ class StoreRevisionMismatch(StoreError):
 class StoreHistoryBroken(StoreError):
     """The store is another one than this process knew, it went back in time, or it is damaged; nothing was written.
 
-    A worker that meets this stops its runs and claims nothing more until it is restarted.
+    A worker that meets this stops its runs, writes nothing more and ends: whoever keeps it starts another one.
     """
 
 

@@ -35,7 +35,8 @@ class ErrorDetail(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Why an attempt did not succeed, made storable: valid UTF-8 without NUL, cut with a mark."""
 
     type: str
-    """The exception's qualified name, or a condition such as ``signal``."""
+    """The exception's qualified name, a condition such as ``signal``, or what the application answered: ``Retry``,
+    ``Failed`` or ``Cancelled``."""
     message: str
     text: str = ""
     """The traceback, at most 16 KiB."""

@@ -153,6 +153,7 @@ class ControlStore(Runs, Protocol):
         anything; otherwise it is judged anew.
 
         Raises:
+            InvalidArgument: a job is named twice (code ``invalid_argument``).
             StoreError: the command id was used for something else (code ``operation_conflict``).
             StoreUnavailable: somebody's transaction holds one of the jobs; nothing was written, try again.
         """
@@ -165,7 +166,7 @@ class HistoryStore(Runs, Protocol):
         slow transaction commits late: it ends in front of the oldest one that is open.
 
         Raises:
-            InvalidArgument: `after` is no cursor (code ``invalid_argument``).
+            InvalidArgument: `after` is no cursor of this store (code ``invalid_argument``).
         """
         ...
 

@@ -1,7 +1,8 @@
 """All that is needed to run one kind of job: how its payload is read, what is called, and what wraps that."""
 
 import functools
-from typing import NamedTuple
+from collections.abc import Coroutine
+from typing import Any, NamedTuple
 
 from runwick.contracts.jobs import Job
 from runwick.declarations.catalog import Catalog, JobEntry
@@ -9,7 +10,7 @@ from runwick.declarations.handlers import HandlerBinding
 from runwick.declarations.middleware import MiddlewareBinding
 from runwick.declarations.upgrades import Route
 from runwick.execution.chain import run_chain
-from runwick.execution.failures import Step
+from runwick.execution.failures import DECODE, HANDLE, PROVIDE, UPGRADE
 from runwick.execution.passage import Passage
 from runwick.execution.scopes import AttemptScope
 from runwick.execution.upgrade import upgraded
@@ -30,21 +31,21 @@ class Bound(NamedTuple):
 
     def decode(self, payload: bytes | memoryview, passage: Passage) -> Job:
         """The current record that the payload holds, or can be upgraded to."""
-        passage.to(Step.DECODE)
+        passage.step = DECODE
         if self.route is None:
             job: Job = self.entry.codec.decode(payload)
             return job
         old = self.route.codec.decode(payload)
-        passage.step = Step.UPGRADE
+        passage.step = UPGRADE
         return upgraded(old, self.route, self.entry)
 
-    async def answer(self, job: Job, scope: AttemptScope, passage: Passage) -> object:
+    def answer(self, job: Job, scope: AttemptScope, passage: Passage) -> Coroutine[Any, Any, object]:
         """What the handler returns, with its providers open; or what its middleware makes of that."""
         passage.may_be_interrupted_as(self.handler)
         if not self.middleware:
-            return await _call(self.handler, job, scope, passage)
+            return _call(self.handler, job, scope, passage)
         innermost = functools.partial(_call, self.handler, job, scope, passage)
-        return await run_chain(self.middleware, scope, passage, innermost)
+        return run_chain(self.middleware, scope, passage, innermost)
 
 
 def all_bound(catalog: Catalog) -> dict[tuple[str, int], Bound]:
@@ -65,9 +66,9 @@ def all_bound(catalog: Catalog) -> dict[tuple[str, int], Bound]:
 
 
 async def _call(handler: HandlerBinding, job: Job, scope: AttemptScope, passage: Passage) -> object:
-    passage.to(Step.PROVIDE)
+    passage.to(PROVIDE)
     arguments = await scope.arguments(handler.parameters, job)
-    passage.to(Step.HANDLE)
+    passage.to(HANDLE)
     call = handler.target().handle if isinstance(handler.target, type) else handler.target
     if handler.is_async:
         return await call(**arguments)

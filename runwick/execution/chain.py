@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from runwick.contracts.results import Result, Succeeded
 from runwick.declarations.middleware import MiddlewareBinding
-from runwick.execution.failures import Step
+from runwick.execution.failures import HANDLE, PROVIDE
 from runwick.execution.passage import Passage
 from runwick.execution.results import ContractFault, is_result
 from runwick.execution.scopes import AttemptScope
@@ -80,9 +80,9 @@ class _Chain:
             value = await self._innermost()
             return value if is_result(value) else Succeeded(value)
         layer = self._layers[depth]
-        self._passage.to(Step.PROVIDE)
+        self._passage.to(PROVIDE)
         arguments = await self._scope.arguments(layer.parameters)
-        self._passage.to(Step.HANDLE)
+        self._passage.to(HANDLE)
         target = layer.target().handle if isinstance(layer.target, type) else layer.target
         link = _Link(self, getattr(target, "__qualname__", repr(target)), depth + 1)
         context = self._scope.context()

@@ -32,22 +32,40 @@ def detail_of(error: BaseException, closing: Sequence[BaseException] = (), messa
         closing: what came after it.
         message: what it says, where that is not its text.
     """
-    text = _traceback_text(error)
-    for other in closing:
-        text += f"\nWhile a provider was closed after that:\n\n{_traceback_text(other)}"
     return ErrorDetail(
-        type=storable(_type_name(error), TYPE_MAX_BYTES),
+        type=type_of(error),
         message=message_of(error) if message is None else message,
-        text=storable(text, ERROR_TEXT_MAX_BYTES, head_share=_TEXT_HEAD_SHARE),
+        text=_stored_text(_traceback_text(error) + _closing_text(closing)),
     )
 
 
-def brief_detail_of(error: BaseException, says: object) -> ErrorDetail:
-    """The type of `error` and what it `says`, in at most 1,000 characters; no traceback. Never raises."""
+def detail_of_answer(name: str, says: object, closing: Sequence[BaseException] = ()) -> ErrorDetail:
+    """Describe what was answered, not raised: there is no traceback but of what closing providers raised. Never raises.
+
+    Args:
+        name: what kind of answer it is.
+        says: its text.
+        closing: what came after it.
+    """
+    return ErrorDetail(type=name, message=message_of(says), text=_stored_text(_closing_text(closing).lstrip()))
+
+
+def brief_detail_of(name: str, says: object) -> ErrorDetail:
+    """What it `says`, in at most 1,000 characters; no traceback. Never raises.
+
+    Args:
+        name: of the error's type, or of the answer.
+        says: the error, or its text.
+    """
     message = str.__str__(_text_of(says))
     if len(message) > BRIEF_MAX_CHARACTERS:
         message = f"{message[: BRIEF_MAX_CHARACTERS - 1]}…"
-    return ErrorDetail(type=storable(_type_name(error), TYPE_MAX_BYTES), message=_UNSTORABLE.sub(_REPLACEMENT, message))
+    return ErrorDetail(type=name, message=_UNSTORABLE.sub(_REPLACEMENT, message))
+
+
+def type_of(error: BaseException) -> str:
+    """The qualified name of its type: storable. Never raises."""
+    return storable(_type_name(error), TYPE_MAX_BYTES)
 
 
 def message_of(value: object) -> str:
@@ -75,6 +93,14 @@ def storable(text: str, max_bytes: int, *, head_share: float = 1.0) -> str:
     left_out = len(text) - len(head) - len(tail_text)
     mark = f"[… {left_out:,} characters left out …]"
     return f"{head}\n{mark}\n{tail_text}" if tail_text else f"{head} {mark}"
+
+
+def _closing_text(closing: Sequence[BaseException]) -> str:
+    return "".join(f"\nWhile a provider was closed after that:\n\n{_traceback_text(other)}" for other in closing)
+
+
+def _stored_text(text: str) -> str:
+    return storable(text, ERROR_TEXT_MAX_BYTES, head_share=_TEXT_HEAD_SHARE)
 
 
 def _traceback_text(error: BaseException) -> str:

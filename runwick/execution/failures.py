@@ -25,15 +25,15 @@ import msgspec
 from runwick.contracts.cancelling import CancellationCause
 from runwick.contracts.errors import JobCancelled, PermanentJobFailure
 from runwick.contracts.outcomes import ErrorDetail, Outcome, OutcomeKind
-from runwick.execution.errors import brief_detail_of, detail_of, message_of
+from runwick.execution.errors import brief_detail_of, detail_of, detail_of_answer, message_of, type_of
 from runwick.execution.results import NAMELESS, ContractFault, NotSucceeded, code_or, ending_of_result
 from runwick.wire.errors import PayloadUndecodable, ResultRefused
 
 E = TypeVar("E", bound=BaseException)
 
 
-class Step(enum.Enum):
-    """Where in its life an attempt stands."""
+class Step(enum.IntEnum):
+    """Where in its life an attempt stands. Its number is what one process tells another."""
 
     FIND = enum.auto()
     """Its handler is looked up."""
@@ -51,7 +51,11 @@ class Step(enum.Enum):
     """The providers are closed."""
 
 
-_OF_PROVIDERS: Final = (Step.PROVIDE, Step.CLOSE)
+FIND, DECODE, UPGRADE, PROVIDE, HANDLE, ENCODE, CLOSE = Step
+"""The same by themselves. Every run asks for most of them, and before Python 3.12 looking one up in its class is a
+call."""
+
+_OF_PROVIDERS: Final = (PROVIDE, CLOSE)
 _WITH_MESSAGE: Final = (PermanentJobFailure, NotSucceeded, ContractFault, PayloadUndecodable, ResultRefused)
 _NOBODY_ASKED: Final = CancellationCause(0)
 
@@ -101,11 +105,11 @@ def verdict(step: Step, error: BaseException, causes: CancellationCause = _NOBOD
         return OutcomeKind.FAILED_PERMANENTLY, "middleware_contract_fault"
     if causes and (_is(error, JobCancelled) or is_cancelled(error)):
         return ending_of(causes)
-    if step is Step.DECODE:
+    if step is DECODE:
         return OutcomeKind.FAILED_PERMANENTLY, "payload_undecodable"
-    if step is Step.UPGRADE:
+    if step is UPGRADE:
         return OutcomeKind.FAILED_PERMANENTLY, "payload_upgrade_failed"
-    if step is Step.ENCODE and _is(error, ResultRefused):
+    if step is ENCODE and _is(error, ResultRefused):
         return OutcomeKind.FAILED_PERMANENTLY, error.code
     return OutcomeKind.FAILED, "provider_failed" if step in _OF_PROVIDERS else "handler_failed"
 
@@ -113,15 +117,20 @@ def verdict(step: Step, error: BaseException, causes: CancellationCause = _NOBOD
 def described(error: BaseException, closing: Sequence[BaseException], *, message_only: bool = False) -> ErrorDetail:
     """The storable detail of `error`; where its class separates code and message, the message alone. Never raises.
 
+    A result that the application answered was not raised: it has its own name, and no traceback.
+
     Args:
         error: what ended the attempt.
         closing: what providers raised when they were closed after it.
         message_only: type and message, and no more.
     """
-    says = error
+    says: object = error
     if any(_is(error, kind) for kind in _WITH_MESSAGE):
         says = _attribute(error, "message")
-    return brief_detail_of(error, says) if message_only else detail_of(error, closing, message_of(says))
+    if _is(error, NotSucceeded):
+        name = type(error.result).__name__
+        return brief_detail_of(name, says) if message_only else detail_of_answer(name, says, closing)
+    return brief_detail_of(type_of(error), says) if message_only else detail_of(error, closing, message_of(says))
 
 
 def is_cancelled(error: BaseException) -> bool:

@@ -11,7 +11,7 @@ import contextlib
 import contextvars
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -24,7 +24,7 @@ from runwick.declarations.providers import Provider
 from runwick.execution.bound import Bound, all_bound
 from runwick.execution.cancellation import NEVER
 from runwick.execution.context import RunContext
-from runwick.execution.failures import Step, described, is_cancelled, timed_out, verdict
+from runwick.execution.failures import CLOSE, ENCODE, Step, described, is_cancelled, timed_out, verdict
 from runwick.execution.metering import End, Meter, Stopwatch, unmeasured
 from runwick.execution.own_loop import OwnLoop
 from runwick.execution.passage import Passage
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_SUCCEEDED: Final = OutcomeKind.SUCCEEDED
+
 
 class Invoker:
     """Runs attempts of one catalog in this process and owns what outlives them: process scope and event loop.
@@ -48,8 +50,8 @@ class Invoker:
         clock: marks the begin and measures wall time.
         record_usage: whether outcomes say what the attempt cost.
         begun: called in the moment an attempt begins; its execution time counts from there.
-        moved: hears of each change of step from `Step.DECODE` on, where `invoke` is not told somebody else; an upgrade
-            is told as part of decoding. It may call `interrupt`.
+        moved: hears of each change of step from `Step.PROVIDE` on, where `invoke` is not told somebody else. It may
+            call `interrupt`.
         alone: whether attempts have the process to themselves, one at a time. If not, only their wall time is known,
             for nothing else can be attributed to one of them.
         meter: measures attempts that have the process to themselves; without one, one that nobody else looks at.
@@ -115,22 +117,22 @@ class Invoker:
                 bound = self._find(run)
                 job = bound.decode(payload, passage)
                 answer = await bound.answer(job, scope, passage)
-                passage.to(Step.ENCODE)
+                passage.to(ENCODE)
                 result = encode_result(value_of(answer))
             except BaseException as error:
                 failure = error
             step = passage.step
-            passage.to(Step.CLOSE)
+            passage.to(CLOSE)
         except JobCancelled as late:  # it was interrupted in the moment in which it ended, and that can happen once
             step, failure = passage.step, late
-            passage.to(Step.CLOSE)
+            passage.to(CLOSE)
         causes = passage.interrupted if failure is None else self._causes(token, passage, failure)
         raised = await scope.close(failure)
         usage = end()
         if failure is None and raised:
-            step, failure = Step.CLOSE, raised.pop(0)
+            step, failure = CLOSE, raised.pop(0)
         if failure is None:
-            outcome = Outcome(OutcomeKind.SUCCEEDED, result=result, usage=usage, begun_at_ms=begun_at_ms)
+            outcome = Outcome(_SUCCEEDED, result=result, usage=usage, begun_at_ms=begun_at_ms)
         else:
             outcome = _failed(run, step, failure, raised, causes | token.causes)
             outcome = msgspec.structs.replace(outcome, usage=usage, begun_at_ms=begun_at_ms)

@@ -63,9 +63,8 @@ class Meter:
     Args:
         clock: measures wall time.
         proc: where the kernel shows this process.
-        leave: told, when an attempt begins, what the process had used by then: CPU time in user mode, in the kernel and
-            of children in microseconds, minor and major faults, voluntary and involuntary switches, the children's
-            peak in KiB, bytes and blocks allocated.
+        leave: told, when an attempt begins, what had been used by then: the process's resource usage, that of its
+            waited-for children, bytes and blocks allocated.
         allocations: answers the bytes and blocks that Python's allocators have handed out so far; None where nobody
             counts them.
     """
@@ -75,13 +74,14 @@ class Meter:
         clock: Clock,
         proc: Path = PROC_SELF,
         *,
-        leave: Callable[[tuple[int, ...]], None] | None = None,
+        leave: Callable[[Any, Any, tuple[int, int]], None] | None = None,
         allocations: Callable[[], tuple[int, int]] | None = None,
     ) -> None:
         self._clock = clock
         self._proc = proc
         self._leave = leave
-        self._allocations = allocations
+        self._allocated = allocations or _uncounted
+        self._counts = allocations is not None
         self._pid = -1
         self._clear_refs: int | None = None
         self._statm: int | None = None
@@ -98,7 +98,7 @@ class Meter:
         children_before = resource.getrusage(resource.RUSAGE_CHILDREN)
         allocated = self._allocated()
         if self._leave is not None:
-            self._leave(_left(before, children_before, allocated))
+            self._leave(before, children_before, allocated)
         started_s = self._clock.steady_s()
 
         def end() -> Usage:
@@ -107,7 +107,7 @@ class Meter:
             children = resource.getrusage(resource.RUSAGE_CHILDREN)
             allocated_after = self._allocated()
             resident_bytes = self._resident_bytes()
-            counted = self._allocations is not None
+            counted = self._counts
             return Usage(
                 wall_us=_microseconds(wall_s),
                 cpu_user_us=_microseconds(after.ru_utime - before.ru_utime),
@@ -127,9 +127,6 @@ class Meter:
             )
 
         return end
-
-    def _allocated(self) -> tuple[int, int]:
-        return (0, 0) if self._allocations is None else self._allocations()
 
     def _open(self) -> None:
         self._pid = os.getpid()
@@ -168,24 +165,13 @@ class Meter:
         if self._statm is None:
             return None
         try:
-            return int(os.pread(self._statm, 64, 0).split()[1]) * _PAGE_BYTES
+            return int(os.pread(self._statm, 64, 0).split(None, 2)[1]) * _PAGE_BYTES
         except (OSError, ValueError, IndexError):
             return None
 
 
-def _left(own: Any, children: Any, allocated: tuple[int, int]) -> tuple[int, ...]:
-    """Two resource usages as `Meter` leaves them."""
-    return (
-        _microseconds(own.ru_utime),
-        _microseconds(own.ru_stime),
-        _microseconds(children.ru_utime + children.ru_stime),
-        own.ru_minflt,
-        own.ru_majflt,
-        own.ru_nvcsw,
-        own.ru_nivcsw,
-        children.ru_maxrss,
-        *allocated,
-    )
+def _uncounted() -> tuple[int, int]:
+    return 0, 0
 
 
 def _open(path: Path, flags: int) -> int | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from runwick.contracts.cancelling import CancellationCause
 from runwick.declarations.handlers import HandlerBinding
-from runwick.execution.failures import Step
+from runwick.execution.failures import FIND, HANDLE, PROVIDE, Step
 
 _NONE = CancellationCause(0)
 
@@ -25,9 +25,9 @@ class Passage:
         """Begin.
 
         Args:
-            moved: hears of each change of step from `Step.DECODE` on; an upgrade is told as part of that.
+            moved: hears of each change of step from `Step.PROVIDE` on.
         """
-        self.step = Step.FIND
+        self.step = FIND
         self.interrupted = _NONE
         """Why it was interrupted, if it was."""
         self.was_raised = False
@@ -50,7 +50,7 @@ class Passage:
     @property
     def may_stop(self) -> bool:
         """Whether it stands where an interrupt does what it should."""
-        return self._handler is not None and self.step in (Step.PROVIDE, Step.HANDLE)
+        return self._handler is not None and self.step in (PROVIDE, HANDLE)
 
     def lets_through(self, causes: CancellationCause, *, insist: bool) -> bool:
         """Whether it is to be interrupted now; that is noted.

@@ -187,9 +187,11 @@ class SlotBackend(abc.ABC):
 
     def _expect_end(self, held: Held, within_s: float) -> None:
         if held.attempt.attempt_id in self._held:
-            held.limiting = self._engine.call_later(
-                within_s, self._stop, held, CancellationCause.TIMEOUT, self._grace_s
-            )
+            held.limiting = self._engine.call_later(within_s, self._end_overdue, held)
+
+    def _end_overdue(self, held: Held) -> None:
+        self._sink.asked(held.attempt, CancellationCause.TIMEOUT)
+        self._stop(held, CancellationCause.TIMEOUT, self._grace_s)
 
     def _stop(self, held: Held, cause: CancellationCause, within_s: float) -> None:
         """Ask a run that has begun: token now, its task now or at half of the bound, and no more waiting after that."""

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from runwick.contracts.controls import ControlAction, ControlCommand, JobTarget
-from runwick.contracts.errors import StoreError
+from runwick.contracts.errors import InvalidArgument, StoreError
 from runwick.contracts.identity import id_text
 from runwick.contracts.states import LEASED_STATES, JobState
 
@@ -14,6 +14,11 @@ _OPENS_FROM: Final = {
     ControlAction.RETRY: frozenset({JobState.FAILED, JobState.CANCELLED}),
     ControlAction.RERUN: frozenset({JobState.SUCCEEDED}),
 }
+
+
+LOOK_LASTS_MS: Final = 30_000
+"""For how long a worker is asked for a stack that it does not give. A renewal asks for so many at most, and those that
+nobody answers must not keep later ones out for ever."""
 
 
 class Standing(NamedTuple):
@@ -45,6 +50,22 @@ def _allows(action: ControlAction, stands: Standing) -> bool:
     if action is ControlAction.LOOK:
         return stands.state in LEASED_STATES and stands.begun
     return stands.state in _OPENS_FROM[action]
+
+
+def check_named_once(command: ControlCommand) -> None:
+    """Go on only if no job is named twice: the second time, it would not stand as the operator saw it.
+
+    Raises:
+        InvalidArgument: one is (code ``invalid_argument``).
+    """
+    seen: set[bytes] = set()
+    for target in command.targets:
+        if target.job_id in seen:
+            raise InvalidArgument(
+                "invalid_argument",
+                f"job {id_text(target.job_id)} is named twice; nothing was written, name each job once",
+            )
+        seen.add(target.job_id)
 
 
 def fingerprint(command: ControlCommand) -> bytes:

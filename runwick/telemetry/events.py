@@ -47,7 +47,7 @@ class EndedUnbegun(msgspec.Struct, frozen=True):
 
 
 class AttemptAsked(msgspec.Struct, frozen=True):
-    """A run is asked to stop."""
+    """A run is asked to stop: somebody cancelled its job, or its time limit is over."""
 
     attempt: Attempt
     cause: CancellationCause
@@ -150,7 +150,7 @@ class HealthChanged(msgspec.Struct, frozen=True):
 
 class HistoryBroken(msgspec.Struct, frozen=True):
     """The store is another one than before or went back in time. The worker has stopped its runs, writes nothing more,
-    and waits to be stopped."""
+    and ends."""
 
     reason: str
     leases: int

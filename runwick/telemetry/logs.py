@@ -85,7 +85,7 @@ def _claims_admitted(event: events.ClaimsAdmitted) -> None:
 
 
 def _history_broken(event: events.HistoryBroken) -> None:
-    _record(logging.CRITICAL, 1014, "%d leases are lost and no work is claimed: %s", event.leases, event.reason)
+    _record(logging.CRITICAL, 1014, "%d leases are lost and the worker ends: %s", event.leases, event.reason)
 
 
 def _expired(event: events.Expired) -> None:

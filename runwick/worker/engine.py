@@ -7,7 +7,7 @@
                                    hearing of cancels ▶ ask to stop ▶ kill ▶ settle what is known ▶ leave the rest to
                                    its leases
 
-    the store's history is broken: claim nothing more ▶ every lease is lost ▶ kill the runs ▶ wait to be stopped
+    the store's history is broken: claim nothing more ▶ every lease is lost ▶ kill the runs ▶ end, with that error
 
 The engine never calls a handler and holds no store connection of its own; everything comes in through the
 constructor. It runs on one event loop, which no user code shares when the backends are not inline ones.
@@ -151,6 +151,10 @@ class Worker:
         """Attempts in the backends' hands."""
         return self._pools.running()
 
+    def count_runs(self) -> int:
+        """How many handlers run now. What they have used so far is counted in `tally`."""
+        return self.tally.look(self._pools.doing(), self._parts.registry.attempt_ids)
+
     async def outlook(self) -> Outlook:
         """What is left for all its pools.
 
@@ -253,10 +257,11 @@ class Worker:
     async def run(self, *, until: Until | None = None) -> Outlook | None:
         """Live until stopped, or until `until` says that what is left may be left.
 
-        Answers what was left when `until` ended it, otherwise None. When the store's history is broken, it lives on
-        until it is stopped, unless it was to end by itself.
+        Answers what was left when `until` ended it, otherwise None.
 
         Raises:
+            StoreHistoryBroken: the store is another one than before, or went back in time; what ran was stopped, and
+                nothing was written since. Only another worker can go on.
             AdmissionClosed: an operator drains or maintains the application; nothing was started.
             RunwickError: the store does not let it in, or a backend could not be started; none is left.
         """
@@ -289,6 +294,8 @@ class Worker:
             finally:
                 await self._end(ends_by_s or self._clock.steady_s() + self._timings.control_timeout_s)
         await self._say_good_bye(ends_by_s)
+        if parts.line.broken is not None:
+            raise parts.line.broken
         return outlook
 
     def _fail(self, reason: str) -> None:
@@ -306,9 +313,9 @@ class Worker:
         self._bus.publish(events.HistoryBroken(str(error), leases))
         if running:
             self._pools.ask(running, CancellationCause.LEASE_LOST, 0.0)
-        for loop in (*parts.keepers, self._health):
+        for loop in parts.keepers:
             loop.wake.ring()
-        self._changed.ring()
+        self.stop(Stop.KILL)
 
     def _start(self, loop: Loop, *, until: Callable[[], bool]) -> asyncio.Task[None]:
         return asyncio.create_task(keep_running(loop, until=until, failed=self._loop_failed), name=loop.name)
@@ -324,11 +331,8 @@ class Worker:
 
     async def _wait_for_the_end(self, until: Until | None) -> Outlook | None:
         while self._stop is Stop.RUN:
-            if until is not None:
-                if self._parts.line.broken is not None:
-                    return None
-                if (outlook := await self._outlook_when_idle()) is not None and until(outlook):
-                    return outlook
+            if until is not None and (outlook := await self._outlook_when_idle()) is not None and until(outlook):
+                return outlook
             await self._changed.sleep(None if until is None else _EMPTY_CHECK_S)
         return None
 

@@ -36,6 +36,8 @@ from runwick.worker.timings import BATCH_MAX_BYTES, CLAIM_MAX, FAILED_ROUND_PAUS
 _URGENT: Final = frozenset({OutcomeKind.CANCELLED, OutcomeKind.TIMED_OUT, OutcomeKind.INTERRUPTED, OutcomeKind.CRASHED})
 """Ends that wait for no company: somebody wants to see that the run has stopped, or the job to run again."""
 
+_DONE: Final = Answer.DONE
+
 
 class Finalizer:
     """Settles completions."""
@@ -170,7 +172,7 @@ class Finalizer:
         done: list[Settlement] = []
         locked: list[Settlement] = []
         for settlement, answer in zip(batch, answers, strict=True):
-            if answer is Answer.DONE:
+            if answer is _DONE:
                 done.append(settlement)
             elif answer is Answer.CANCELLED:
                 done.append(_as_cancelled(settlement))

@@ -154,6 +154,7 @@ class Parts:
             ended=self.finalizer.complete,
             give_back=self.releaser.release,
             let_go=self._let_go,
+            asked=lambda attempt, cause: self._bus.publish(events.AttemptAsked(attempt, cause)),
             looked=self._looked,
             look_for_work=claimer.wake.ring,
             fail=lambda reason: self._fail(f"the backend{of_pool} cannot go on: {reason}"),

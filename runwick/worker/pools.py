@@ -43,6 +43,7 @@ class PoolSink:
         ended: Callable[[Sequence[Completion]], None],
         give_back: Callable[[Sequence[Attempt]], None],
         let_go: Callable[[Sequence[Attempt]], None],
+        asked: Callable[[Attempt, CancellationCause], None],
         looked: Callable[[StackAnswer], None],
         look_for_work: Callable[[], None],
         fail: Callable[[str], None],
@@ -50,6 +51,7 @@ class PoolSink:
         self._ended = ended
         self._give_back = give_back
         self._let_go = let_go
+        self._asked = asked
         self._looked = looked
         self._look_for_work = look_for_work
         self._fail = fail
@@ -63,6 +65,9 @@ class PoolSink:
 
     def gave_up(self, attempts: Sequence[Attempt]) -> None:
         self._let_go(attempts)
+
+    def asked(self, attempt: Attempt, cause: CancellationCause) -> None:
+        self._asked(attempt, cause)
 
     def looked(self, answer: StackAnswer) -> None:
         self._looked(answer)

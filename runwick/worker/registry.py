@@ -29,6 +29,10 @@ class Phase(enum.Enum):
     """The lease ran out here; waiting for the backend to confirm that the run has ended."""
 
 
+_CLAIMED, _FINALIZING, _LOST = Phase
+"""Asked for with every attempt, and before Python 3.12 looking a member up in its class is a call."""
+
+
 class Share:
     """What one pool may hold of what its worker may, and what it holds now."""
 
@@ -66,7 +70,7 @@ class Entry:
         self.attempt = attempt
         self.deadline_s = deadline_s
         """On the steady clock: past it the lease counts as lost here, before the store would give it away."""
-        self.phase = Phase.CLAIMED
+        self.phase = _CLAIMED
         self.share = share
         self.asked = _NOTHING
         """Why it was asked to stop, as far as that came from the store."""
@@ -86,7 +90,12 @@ class Registry:
     @property
     def owed(self) -> int:
         """How many of them something may still be written for: all that are not lost."""
-        return sum(entry.phase is not Phase.LOST for entry in self._entries.values())
+        return sum(entry.phase is not _LOST for entry in self._entries.values())
+
+    @property
+    def attempt_ids(self) -> set[bytes]:
+        """Of all of them."""
+        return {entry.attempt.attempt_id for entry in self._entries.values()}
 
     def add(self, attempts: Iterable[Attempt], deadline_s: float, share: Share) -> None:
         """Hold these from now on, for the pool whose share that is."""
@@ -107,7 +116,7 @@ class Registry:
         None when its lease was lost meanwhile: then it is let go, and must not be run.
         """
         entry = self._entries.get(attempt.job)
-        if entry is None or entry.attempt.claim_token != attempt.claim_token or entry.phase is Phase.LOST:
+        if entry is None or entry.attempt.claim_token != attempt.claim_token or entry.phase is _LOST:
             self.remove([attempt])
             return None
         entry.attempt = attempt
@@ -146,7 +155,7 @@ class Registry:
     def _claimed(self, job: int, claim_token: bytes) -> Entry | None:
         """The entry of a run that is ours and has not ended."""
         entry = self._entries.get(job)
-        if entry is None or entry.phase is not Phase.CLAIMED or entry.attempt.claim_token != claim_token:
+        if entry is None or entry.phase is not _CLAIMED or entry.attempt.claim_token != claim_token:
             return None
         return entry
 
@@ -155,10 +164,10 @@ class Registry:
         entry = self._entries.get(attempt.job)
         if entry is None or entry.attempt.claim_token != attempt.claim_token:
             return False
-        if entry.phase is Phase.LOST:
+        if entry.phase is _LOST:
             self.remove([attempt])
             return False
-        entry.phase = Phase.FINALIZING
+        entry.phase = _FINALIZING
         return True
 
     def remove(self, attempts: Iterable[Attempt]) -> None:
@@ -177,7 +186,7 @@ class Registry:
         return [
             Held(job, entry.attempt.claim_token)
             for job, entry in self._entries.items()
-            if entry.phase is not Phase.LOST and (jobs is None or job in jobs)
+            if entry.phase is not _LOST and (jobs is None or job in jobs)
         ]
 
     def renewed(
@@ -195,7 +204,7 @@ class Registry:
                 continue
             if entry.deadline_s > now_s:
                 entry.deadline_s = max(entry.deadline_s, deadline_s)
-                if entry.phase is Phase.CLAIMED:
+                if entry.phase is _CLAIMED:
                     extended[entry.attempt.attempt_id] = entry.deadline_s
         return extended
 
@@ -209,7 +218,7 @@ class Registry:
             entry = self._claimed(item.job, item.claim_token)
             if entry is None:
                 continue
-            entry.phase = Phase.LOST
+            entry.phase = _LOST
             lost.append(entry.attempt)
         return lost
 
@@ -218,7 +227,7 @@ class Registry:
 
         Answers those that were still in the backend's hands.
         """
-        ended = [entry.attempt for entry in self._entries.values() if entry.phase is Phase.FINALIZING]
+        ended = [entry.attempt for entry in self._entries.values() if entry.phase is _FINALIZING]
         self.remove(ended)
         return self.lose(self.held())
 
@@ -227,5 +236,5 @@ class Registry:
         return [
             Held(job, entry.attempt.claim_token)
             for job, entry in self._entries.items()
-            if entry.phase is Phase.CLAIMED and entry.deadline_s <= now_s
+            if entry.phase is _CLAIMED and entry.deadline_s <= now_s
         ]

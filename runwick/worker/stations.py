@@ -127,7 +127,8 @@ class Stations:
 
     def set_alarms(self, event: events.Settled) -> None:
         """What was settled to run again is due soon: whoever may take it is woken then."""
+        retrying = JobState.RETRYING
         for settlement in event.settlements:
-            if settlement.state is JobState.RETRYING:
+            if settlement.state is retrying:
                 for claimer in self.claimers:
                     claimer.due_in(settlement.attempt.lane, settlement.delay_ms or 0)

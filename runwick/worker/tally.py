@@ -2,7 +2,9 @@
 
 import collections
 import time
+from collections.abc import Collection, Iterable
 
+from runwick.contracts.activity import ExecutorActivity
 from runwick.contracts.outcomes import OutcomeKind
 from runwick.contracts.states import JobState
 from runwick.telemetry import events
@@ -10,7 +12,7 @@ from runwick.telemetry.bus import Bus
 
 
 class Tally:
-    """Counts since the worker's start; listens to the bus and keeps no attempts."""
+    """Counts since the worker's start; listens to the bus."""
 
     def __init__(self, bus: Bus) -> None:
         self.succeeded = 0
@@ -26,7 +28,10 @@ class Tally:
         """Leases lost."""
         self.outcomes: collections.Counter[OutcomeKind] = collections.Counter()
         self.handler_cpu_us = 0
-        """CPU time of handlers and the children they waited for, where it was measured."""
+        """CPU time of handlers and the children they waited for, where it was measured. Of runs that have not been
+        settled it is what they had used when they were last looked at."""
+        self._counted_us: dict[bytes, int] = {}
+        """By attempt: what is counted of it before its settlement."""
         self.handler_wall_us = 0
         self.last_settled_s: float | None = None
         """When the last settlement committed, on `time.monotonic`."""
@@ -42,23 +47,37 @@ class Tally:
         """Attempts that ended and were settled."""
         return self.succeeded + self.failed + self.cancelled + self.retried
 
+    def look(self, doing: Iterable[ExecutorActivity], held: Collection[bytes]) -> int:
+        """Count the CPU time of what still runs; its settlement adds only what it used since. Answers how many runs
+        those are.
+
+        Args:
+            doing: what every executor does now.
+            held: attempts that may still be settled, by id.
+        """
+        running = [each for each in doing if each.attempt_id is not None]
+        alive = {each.attempt_id for each in running}.union(held)
+        self._counted_us = {attempt: cpu_us for attempt, cpu_us in self._counted_us.items() if attempt in alive}
+        for each in running:
+            assert each.attempt_id is not None
+            counted_us = self._counted_us.get(each.attempt_id, 0)
+            self._counted_us[each.attempt_id] = max(counted_us, each.cpu_us or 0)
+            self.handler_cpu_us += max(0, (each.cpu_us or 0) - counted_us)
+        return len(running)
+
     def _settled(self, event: events.Settled) -> None:
         self.last_settled_s = time.monotonic()
+        states = collections.Counter([settlement.state for settlement in event.settlements])
+        self.succeeded += states[JobState.SUCCEEDED]
+        self.retried += states[JobState.RETRYING]
+        self.failed += states[JobState.FAILED]
+        self.cancelled += states[JobState.CANCELLED]
+        self.outcomes.update([settlement.outcome.kind for settlement in event.settlements])
         for settlement in event.settlements:
-            state = settlement.state
-            if state is JobState.SUCCEEDED:
-                self.succeeded += 1
-            elif state is JobState.RETRYING:
-                self.retried += 1
-            elif state is JobState.FAILED:
-                self.failed += 1
-            else:
-                self.cancelled += 1
-            outcome = settlement.outcome
-            self.outcomes[outcome.kind] += 1
-            usage = outcome.usage
+            usage = settlement.outcome.usage
+            counted_us = self._counted_us.pop(settlement.attempt.attempt_id, 0)
             if usage is not None:
-                self.handler_cpu_us += (usage.cpu_us or 0) + (usage.cpu_children_us or 0)
+                self.handler_cpu_us += max(0, (usage.cpu_us or 0) + (usage.cpu_children_us or 0) - counted_us)
                 self.handler_wall_us += usage.wall_us or 0
 
     def _released(self, event: events.Released) -> None:

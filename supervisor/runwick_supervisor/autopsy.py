@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Sequence
 
+from runwick.cli.figures import size
 from runwick.contracts.backends import Completion
 from runwick.contracts.cancelling import CancellationCause
 from runwick_supervisor.deaths import OomWitness
@@ -30,18 +31,29 @@ def verdict_of(executor: Executor, ending: Ending, witness: OomWitness) -> Verdi
 def event_of_death(
     executor: Executor, verdict: Verdict, ending: Ending, victims: Sequence[Completion]
 ) -> ExecutorEvent | None:
-    """What people are told of it; nothing of one that ended because it was told to."""
+    """What people are told of it; nothing of one that ended because it was told to, or was not wanted any more."""
     is_ours = executor.killed_for is not None
-    if executor.told_to_end and not victims and not is_ours:
+    if not victims and not is_ours and (executor.told_to_end or executor.is_unwanted):
         return None
-    text = f"{verdict.text}: {ending}" if verdict.text else str(ending)
     usage = victims[0].outcome.usage if victims else None
-    if usage is not None and usage.rss_peak_bytes is not None:
-        text += f" (peak {usage.rss_peak_bytes / 2**30:.2f} GiB)"
+    peak_bytes = None if usage is None else usage.rss_peak_bytes
+    peak = "" if peak_bytes is None else f", peak {size(peak_bytes)}"
     return ExecutorEvent(
         kind=EventKind.EXECUTOR_STOPPED if is_ours else EventKind.EXECUTOR_DIED,
-        text=f"was killed: {text}" if is_ours else f"died: {text}",
+        text=(f"was killed: {_why(verdict)}" if is_ours else f"died: {_how(verdict, ending)}") + peak,
         executor=executor.number,
         pid=executor.pid,
         attempt=victims[0].attempt if victims else None,
     )
+
+
+def _why(verdict: Verdict) -> str:
+    """Why we killed it: that it died of SIGKILL needs no words then."""
+    return verdict.of_executor or verdict.text
+
+
+def _how(verdict: Verdict, ending: Ending) -> str:
+    """How it died, with who did it where that is known."""
+    if verdict is LEASE_LOST:
+        return f"{ending} after its lease had run out"
+    return verdict.text if verdict is OUT_OF_MEMORY else str(ending)

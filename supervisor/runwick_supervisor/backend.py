@@ -89,7 +89,8 @@ class ExecutorBackend:
     ) -> None:
         self._zygote = zygote
         self._pool = pool
-        self._numbers = range(first_executor, first_executor + executors)
+        self.numbers = list(range(first_executor, first_executor + executors))
+        """Of its executors' places; they come and go when it is renewed."""
         self._clock = clock
         self._record_usage = record_usage
         self._options = options
@@ -118,7 +119,7 @@ class ExecutorBackend:
         self._bells = CompletionBells(self._collect, self._nobody_waits)
         self._seats = Seats(
             self._zygote,
-            self._numbers,
+            self.numbers,
             record_usage=self._record_usage,
             options=self._options,
             bells=self._bells,
@@ -132,6 +133,7 @@ class ExecutorBackend:
             cancellation_grace_s=self._cancellation_grace_s,
             cleanup_budget_s=self._cleanup_budget_s,
             single_out=self._single_out,
+            asked=sink.asked,
             looked=sink.looked,
         )
         self._rounds = Rounds(
@@ -141,6 +143,7 @@ class ExecutorBackend:
             self._options,
             self._fence_margin_s,
             self._arm_watch,
+            self._zygote.family.bury_strangers,
             self._on_event,
         )
         self._zygote.keep()
@@ -219,7 +222,7 @@ class ExecutorBackend:
                 self._seats.restarts.get(number, 0),
                 self._seats.restarted_for.get(number),
             )
-            for number in self._numbers
+            for number in self.numbers
         ]
 
     def marks(self) -> Sequence[Mark]:
@@ -235,17 +238,34 @@ class ExecutorBackend:
         self._arm_watch(now_s)
 
     def health(self) -> RoleHealth:
-        return health_of(self._pool, self._seats.ready, len(self._numbers), self._seats.missing_for_s())
+        return health_of(self._pool, self._seats.ready, len(self.numbers), self._seats.missing_for_s())
 
-    async def renew(self, zygote: Zygote) -> None:
-        """Go on with executors of this zygote, which has booted: each place is taken by one as soon as its executor is
-        free. There are never more that work than before. Returns when the last one of the former zygote is gone.
+    def renew(
+        self,
+        zygote: Zygote,
+        executors: int,
+        numbers: Sequence[int] = (),
+        *,
+        attempts_max: int = ATTEMPTS_MAX,
+        payloads_max_bytes: int = PAYLOADS_MAX_BYTES,
+    ) -> None:
+        """Go on with so many executors of this zygote, which has booted: each place is taken by one as soon as its
+        executor is free. No more of them work than before or than `executors`, whichever is more.
+
+        Args:
+            numbers: of the places to be added, as many as there are too few.
         """
+        self._payloads_max_bytes = payloads_max_bytes
+        self._placement.ahead_max = attempts_max
         self._zygote.on_failed_boot.remove(self._zygote_failed)
         self._zygote = zygote
         zygote.keep()
         zygote.on_failed_boot.append(self._zygote_failed)
-        await self._seats.renew(zygote)
+        self._seats.renew(zygote, executors, numbers)
+
+    def dwindle(self) -> None:
+        """Take no more work: every executor ends as soon as it is free, and none is replaced."""
+        self._seats.renew(self._zygote, 0, ())
 
     async def stop(self) -> None:
         await self._seats.empty()

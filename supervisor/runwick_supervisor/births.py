@@ -49,10 +49,6 @@ class Births:
         self._born_of: dict[int, Zygote] = {}
         """By pid."""
 
-    def is_of(self, executor: Executor, zygote: Zygote) -> bool:
-        """Whether it was born of this zygote."""
-        return self._born_of.get(executor.pid) is zygote
-
     async def bear(self, number: int, place: Callable[[Executor], None]) -> Executor:
         """Have one forked and wait until it is ready; `place` takes it in when it exists.
 

@@ -158,12 +158,13 @@ def work(origin: Origin, end: ExecutorEnd, invoker: Invoker, interrupting: Inter
     """Take and answer records until one says stop."""
     ready = encode_outcome(Outcome(OutcomeKind.SUCCEEDED))
     own = os.getpid()
+    stop, go = RecordKind.STOP, RecordKind.GO  # before Python 3.12 looking a member up in its class is a call
     look_at_fence = origin.library.look_at_fence if origin.library is not None else lambda: None
     while True:
         kind, encoded_run, payload = end.take(_IDLE_MS, title.idle)
-        if kind == RecordKind.STOP:
+        if kind == stop:
             return
-        if kind == RecordKind.GO:
+        if kind == go:
             end.finish(ready)
             continue
         look_at_fence()

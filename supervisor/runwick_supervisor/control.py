@@ -14,11 +14,14 @@ written for: what an earlier attempt left is nobody's. A handler can write here,
 
 import enum
 import mmap
+import resource
 import struct
 import time
 from typing import Final, NamedTuple
 
 from runwick.execution.errors import storable
+from runwick.execution.failures import CLOSE, DECODE, Step
+from runwick.runtime.crossings import reach
 from runwick_supervisor.memory import CONTROL_BYTES, LOG_BYTES, LOG_START, SharedMemory
 
 BEGUN_SEQUENCE_WORD: Final = 0
@@ -40,15 +43,15 @@ _AMOUNT_MAX: Final = 2**53 - 1
 
 
 class Phase(enum.IntEnum):
-    """Where in its life an executor and its attempt stand."""
+    """Where in its life an executor and its attempt stand; a step of the attempt's has its own number."""
 
     IDLE = 0
     BOOT = 1
-    DECODE = 2
-    PROVIDE = 3
-    HANDLE = 4
-    ENCODE = 5
-    CLOSE = 6
+    DECODE = Step.DECODE
+    PROVIDE = Step.PROVIDE
+    HANDLE = Step.HANDLE
+    ENCODE = Step.ENCODE
+    CLOSE = Step.CLOSE
 
 
 _RUNNING: Final = {phase.value: phase.name.lower() for phase in Phase if phase >= Phase.DECODE}
@@ -69,7 +72,11 @@ class Baseline(NamedTuple):
     alloc_blocks: int
 
 
-_BASELINE: Final = struct.Struct(f"{len(Baseline._fields)}Q")
+_OWN: Final = struct.Struct("2d4Q")
+_OTHERS: Final = struct.Struct("d3Q")
+"""Both halves of a baseline as the kernel tells it, with times in seconds: every attempt writes one, hardly any is
+read."""
+_COUNTERS: Final = struct.Struct("4Q")
 
 
 class Allocations(NamedTuple):
@@ -131,12 +138,18 @@ class ControlReader:
         )
 
     def _baseline(self) -> Baseline | None:
-        baseline = Baseline(*_BASELINE.unpack_from(self._memory.view, _BASELINE_WORD * _WORD_BYTES))
+        view, at = self._memory.view, _BASELINE_WORD * _WORD_BYTES
+        utime_s, stime_s, *counts = _OWN.unpack_from(view, at)
+        children_s, *others = _OTHERS.unpack_from(view, at + _OWN.size)
+        times_us = [seconds * 1_000_000 + 0.5 for seconds in (utime_s, stime_s, children_s)]
+        if not all(0 <= time_us <= _AMOUNT_MAX for time_us in times_us):  # nor can what is no number be right
+            return None
+        baseline = Baseline(*map(int, times_us), *counts, *others)
         return baseline if 0 < max(baseline) <= _AMOUNT_MAX else None
 
     def _allocated_since(self, before: Baseline) -> Allocations | None:
-        since = allocations(self._memory)
-        allocated = Allocations(since.allocated_bytes - before.alloc_bytes, since.blocks - before.alloc_blocks)
+        allocated_bytes, blocks = allocations(self._memory)
+        allocated = Allocations(allocated_bytes - before.alloc_bytes, blocks - before.alloc_blocks)
         believable = before.alloc_blocks and min(allocated) >= 0 and max(allocated) <= _AMOUNT_MAX
         return allocated if believable else None
 
@@ -186,13 +199,14 @@ class ControlWriter:
     def begun(self) -> None:
         """Mark the attempt as begun, now. The time goes first: it counts only with its sequence."""
         words = self._words
-        words[PHASE_WORD] = Phase.DECODE
+        words[PHASE_WORD] = DECODE
         words[BEGUN_TIME_WORD] = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        reach("handoff.beginning")
         words[BEGUN_SEQUENCE_WORD] = self.sequence
 
-    def phase(self, phase: Phase) -> None:
+    def phase(self, phase: Phase | Step) -> None:
         """The attempt stands there from now on."""
-        if phase is Phase.CLOSE:
+        if phase == CLOSE:
             self._words[PHASE_SINCE_WORD] = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         self._words[PHASE_WORD] = phase
 
@@ -200,9 +214,25 @@ class ControlWriter:
         """`JobCancelled` is about to be raised in the attempt."""
         self._words[INTERRUPTED_WORD] = self.sequence
 
-    def baseline(self, baseline: tuple[int, ...]) -> None:
-        """What the process has used, as in `Baseline`. Before the begun mark of the attempt."""
-        _BASELINE.pack_into(self._map, _BASELINE_WORD * _WORD_BYTES, *baseline)
+    def baseline(
+        self, own: resource.struct_rusage, children: resource.struct_rusage, allocated: tuple[int, int]
+    ) -> None:
+        """What the process and its waited-for children have used, and what was allocated: the parent reads it as
+        `Baseline`. Before the begun mark of the attempt."""
+        at = _BASELINE_WORD * _WORD_BYTES
+        _OWN.pack_into(
+            self._map,
+            at,
+            own.ru_utime,
+            own.ru_stime,
+            own.ru_minflt,
+            own.ru_majflt,
+            own.ru_nvcsw,
+            own.ru_nivcsw,
+        )
+        reach("handoff.measuring")
+        children_s = children.ru_utime + children.ru_stime
+        _OTHERS.pack_into(self._map, at + _OWN.size, children_s, children.ru_maxrss, *allocated)
 
     @property
     def cancel_word(self) -> int:
@@ -232,13 +262,14 @@ class ControlWriter:
         rest = line[len(first) :]
         self._map[LOG_START + at : LOG_START + at + len(first)] = first
         self._map[LOG_START : LOG_START + len(rest)] = rest
+        reach("handoff.logging")
         words[LOG_BYTES_WORD] = written + len(line)
 
 
-def allocations(memory: SharedMemory) -> Allocations:
-    """What the compiled part has counted in this memory so far; zeros where it counts nothing."""
-    counted_bytes, blocks, raw_bytes, raw_blocks = memory.words[ALLOCATIONS_WORD : ALLOCATIONS_WORD + 4]
-    return Allocations(counted_bytes + raw_bytes, blocks + raw_blocks)
+def allocations(memory: SharedMemory) -> tuple[int, int]:
+    """Bytes and blocks that the compiled part has counted in this memory so far; zeros where it counts nothing."""
+    counted_bytes, blocks, raw_bytes, raw_blocks = _COUNTERS.unpack_from(memory.view, ALLOCATIONS_WORD * _WORD_BYTES)
+    return counted_bytes + raw_bytes, blocks + raw_blocks
 
 
 def _newest(lines: bytes) -> str:

@@ -17,7 +17,7 @@ class EventKind(enum.StrEnum):
     EXECUTOR_RECYCLED = "executor_recycled"
     """Another one has its place, `milliseconds` after it became free for that; the text says why."""
     LIMIT_TOO_TIGHT = "limit_too_tight"
-    """Executors reach their soft memory limit with their first attempts: each serves for one or two."""
+    """Executors reach the memory limit that replaces them with their first attempts: each serves for one or two."""
     EXECUTOR_REPLACED = "executor_replaced"
     """The replacement is ready, `milliseconds` after the death."""
     EXECUTOR_CONDEMNED = "executor_condemned"

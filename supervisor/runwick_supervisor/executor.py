@@ -73,6 +73,8 @@ class Executor:
         """Its head, the only one that it holds, shall end."""
         self.killed_for: Verdict | None = None
         """What that means for its head, when it was killed on purpose."""
+        self.is_unwanted = False
+        """It was killed because nobody waits for it any more, or never was ready."""
         self.violation: str | None = None
         """What it wrote that it may not; from then on nothing is read from it."""
         self.settled = asyncio.Event()
@@ -315,7 +317,8 @@ class Executor:
         return stack
 
     def kill(self, verdict: Verdict | None = None) -> None:
-        """SIGKILL; its death is seen by its pidfd."""
+        """SIGKILL; its death is seen by its pidfd. Without a verdict it is one that is not wanted any more."""
+        self.is_unwanted = self.is_unwanted or verdict is None
         if verdict is not None and self.killed_for is None:
             self.killed_for = verdict
             sample = self.probe.sample()

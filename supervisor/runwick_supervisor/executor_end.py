@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from runwick.runtime.crossings import reach
 from runwick_supervisor.control import ControlWriter
 from runwick_supervisor.doorbell import Doorbell
 from runwick_supervisor.handoff import RETURN, WORK, Descriptors, HandOffViolation
@@ -56,6 +57,7 @@ class ExecutorEnd:
             if not self.wait(idle_after_ms):
                 idle()
                 self.wait(None)
+        reach("handoff.taken")
         self._taken_ns = time.monotonic_ns()
         offset = self._reader.next_offset()
         self.control.sequence, kind, run_bytes, payload_bytes = WORK.unpack_from(self.memory.view, offset)
@@ -82,7 +84,9 @@ class ExecutorEnd:
         RETURN.pack_into(view, offset, self.control.sequence, busy_us, len(outcome))
         outcome_at = offset + RETURN.size
         view[outcome_at : outcome_at + len(outcome)] = outcome
+        reach("handoff.written")
         self._completions.ring()
+        reach("handoff.answered")
 
     def _reuse_room(self) -> None:
         for _ in range(self._room.take()):

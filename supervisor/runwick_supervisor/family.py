@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from runwick_supervisor import processes
 from runwick_supervisor.fence import FenceMemory
-from runwick_supervisor.sweep import sweep
+from runwick_supervisor.sweep import bury_dead, sweep
 
 if TYPE_CHECKING:
     from runwick_supervisor.zygote_handle import Zygote
@@ -23,9 +23,11 @@ class Family:
 
     Args:
         run_lock: the descriptor of the worker's run file, where it has one.
+        buries_strangers: take the statuses of all dead children that are not spared. Only for a process that waits for
+            no others.
     """
 
-    def __init__(self, run_lock: int | None = None) -> None:
+    def __init__(self, run_lock: int | None = None, *, buries_strangers: bool = False) -> None:
         processes.adopt_orphans()
         self.fence = FenceMemory.create()
         self.run_lock = run_lock
@@ -33,6 +35,7 @@ class Family:
         self.turn = asyncio.Lock()
         self.guarded: dict[int, tuple[int, int]] = {}
         """Pid to number and pidfd."""
+        self._buries_strangers = buries_strangers
         self._zygotes: list[Zygote] = []
 
     @property
@@ -65,6 +68,13 @@ class Family:
     async def sweep(self) -> None:
         """Kill what dead executors left behind; returns when nothing of it is left."""
         await sweep(self.spared, self.turn)
+
+    def bury_strangers(self) -> None:
+        """Now and then: what lost its parent, arrived here and is dead must not keep its number. As process 1 of a
+        namespace the supervisor is sent all of that, its executors' or not."""
+        # During a birth an executor may be here that is not named yet.
+        if self._buries_strangers and not self.turn.locked():
+            bury_dead(self.spared)
 
     async def stop(self) -> None:
         """End every zygote."""

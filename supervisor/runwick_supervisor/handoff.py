@@ -31,6 +31,7 @@ import msgspec
 
 from runwick.contracts.outcomes import BLACK_BOX_MAX_BYTES, Outcome, OutcomeKind
 from runwick.execution.errors import storable
+from runwick.runtime.crossings import reach
 from runwick_supervisor.control import ControlReader, Progress
 from runwick_supervisor.doorbell import Doorbell
 from runwick_supervisor.memory import RETURN_RING, WORK_RING, RingReader, RingWriter, SharedMemory
@@ -45,6 +46,7 @@ _ROOM_BYTES: Final = 32 * 1024
 """An executor is told of what was read when it is so much: a small part of its ring, so that it never waits for it."""
 
 _DECODER: Final = msgspec.msgpack.Decoder(Outcome)
+_ABANDONED: Final = OutcomeKind.ABANDONED
 
 
 class RecordKind(enum.IntEnum):
@@ -158,12 +160,14 @@ class ParentEnd:
         """
         count, self._unannounced = self._unannounced, 0
         if count:
+            reach("handoff.announcing")
             _ring(self._work, count)
 
     def take_back(self) -> bool:
         """Take the newest record back; False when the executor has taken all of them."""
         if not self._work.take():
             return False
+        reach("handoff.taking_back")
         self._control.forget_cancel(self._put)
         self._writer.release_newest()
         self._put -= 1
@@ -179,6 +183,8 @@ class ParentEnd:
         count = self._completions.take()
         if count > self._put - self._answered:
             raise HandOffViolation(f"it announced {count} outcomes, {self._put - self._answered} were open")
+        if count:
+            reach("handoff.collecting")
         for _ in range(count):
             busy_us, encoded = self._read_next()
             self._read_bytes += len(encoded)
@@ -291,7 +297,7 @@ def _decoded(encoded: bytes) -> Outcome:
         outcome = _DECODER.decode(encoded)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise HandOffViolation(f"an outcome cannot be read: {error}") from None
-    if outcome.kind is OutcomeKind.ABANDONED:
+    if outcome.kind is _ABANDONED:
         raise HandOffViolation("only recovery may call an attempt abandoned")
     return outcome
 

@@ -17,18 +17,12 @@ from typing import Final, Protocol
 
 from runwick.contracts.cancelling import CancellationCause
 from runwick.contracts.errors import JobCancelled
-from runwick.execution.failures import Step
-from runwick_supervisor.control import ControlWriter, Phase
+from runwick.execution.failures import HANDLE, PROVIDE, Step
+from runwick_supervisor.control import ControlWriter
 from runwick_supervisor.doorbell import Doorbell
 from runwick_supervisor.signals import INTERRUPT
 
-_PHASES: Final = {
-    Step.PROVIDE: Phase.PROVIDE,
-    Step.HANDLE: Phase.HANDLE,
-    Step.ENCODE: Phase.ENCODE,
-    Step.CLOSE: Phase.CLOSE,
-}
-_INTERRUPTIBLE: Final = (Step.PROVIDE, Step.HANDLE)
+_INTERRUPTIBLE: Final = (PROVIDE, HANDLE)
 _WITHOUT_BELL_S: Final = 0.05
 """How often a token is looked at that a handler has closed the doorbell of."""
 
@@ -109,8 +103,7 @@ class Interrupting:
 
     def moved(self, step: Step) -> None:
         """The attempt stands there from now on."""
-        if (phase := _PHASES.get(step)) is not None:
-            self._control.phase(phase)
+        self._control.phase(step)
         if step in _INTERRUPTIBLE:
             # Whoever asked before it began had nobody to interrupt.
             self._interrupt()

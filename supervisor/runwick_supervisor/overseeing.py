@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from runwick.contracts.activity import StackAnswer
+from runwick.contracts.attempts import Attempt
 from runwick.contracts.cancelling import CancellationCause
 from runwick_supervisor.executor import Executor
 from runwick_supervisor.stopping import (
@@ -37,11 +38,14 @@ class Overseer:
         cancellation_grace_s: float,
         cleanup_budget_s: float,
         single_out: Callable[[Executor], None],
+        asked: Callable[[Attempt, CancellationCause], None],
         looked: Callable[[StackAnswer], None],
     ) -> None:
         self._cancellation_grace_s = cancellation_grace_s
         self._cleanup_budget_s = cleanup_budget_s
         self._single_out = single_out
+        self._asked = asked
+        """Told of a run that is asked to stop since its time limit is over."""
         self._looked = looked
         self._looks: dict[Executor, tuple[bytes, float]] = {}
         """Whose stack is being written: for which attempt, and until when it is waited for."""
@@ -92,8 +96,10 @@ class Overseer:
         if executor in self._looks:
             self._end_look(executor, now_s)
         if executor.limit_s(now_s) <= now_s:
-            overdue = executor.held[0].attempt.attempt_id
-            self.ask(executor, overdue, CancellationCause.TIMEOUT, now_s, self._cancellation_grace_s)
+            overdue = executor.held[0].attempt
+            self.ask(executor, overdue.attempt_id, CancellationCause.TIMEOUT, now_s, self._cancellation_grace_s)
+            if executor.held and executor.held[0].attempt is overdue:  # otherwise it has ended in this very moment
+                self._asked(overdue, CancellationCause.TIMEOUT)
         for _ in range(_ACTS_MAX):
             if not self._next_act(executor, now_s):
                 return

@@ -45,7 +45,8 @@ class Placement:
     def __init__(self, executors: Mapping[int, Executor], expectations: Expectations, ahead_max: int) -> None:
         self._executors = executors
         self._expectations = expectations
-        self._ahead_max = ahead_max
+        self.ahead_max = ahead_max
+        """Most attempts that wait behind runs."""
         self._waiting: collections.deque[Held] = collections.deque()
 
     def __len__(self) -> int:
@@ -69,9 +70,9 @@ class Placement:
             if executor.takes_ahead:
                 capacity += max(0, deepest)
                 left += max(0, self._expectations.runs_in(AHEAD_MS - executor.expected_ms) - (not held))
-        ahead = 0 if self._waiting else max(0, min(left, self._ahead_max - queued))
+        ahead = 0 if self._waiting else max(0, min(left, self.ahead_max - queued))
         least_ms = min((executor.expected_ms for executor in self._executors.values()), default=0.0)
-        return Slack(max(0, free - len(self._waiting)), ahead, min(capacity, self._ahead_max), least_ms)
+        return Slack(max(0, free - len(self._waiting)), ahead, min(capacity, self.ahead_max), least_ms)
 
     def take_in(self, attempts: Iterable[Attempt], now_s: float, fenced_s: float) -> None:
         """These were handed over; they wait behind all others, and nobody may live past `fenced_s` who runs them."""

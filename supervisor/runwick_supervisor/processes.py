@@ -43,8 +43,9 @@ def die_with_parent(parent: int) -> None:
 
 
 def outlive_parent() -> None:
-    """Take `die_with_parent` back."""
-    _prctl(_PR_SET_PDEATHSIG, 0)
+    """Take `die_with_parent` back. If this process stands still when its parent dies, the kernel wakes it: whatever it
+    has to do then, it can do."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)
 
 
 def catch_stop_signals() -> None:

@@ -105,8 +105,6 @@ class Reload:
         await self._worker.reconfigure(engagement.served, frozenset(plan.manifest.kinds))
         self._staff.accept(engagement, next_zygote.family.numbers)
         former, self._zygote, self._plan = self._zygote, next_zygote, plan
-        for backend in engagement.stay:
-            self._in_background(backend.renew(next_zygote), "the replacement of executors")
         former.step_down()
         self._in_background(self._see_off(former), "the end of the former zygote")
 

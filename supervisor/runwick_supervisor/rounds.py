@@ -1,6 +1,8 @@
-"""Goes round among the executors of a pool, now and then: their memory, their age, their fence, their closing.
+"""Goes round among the executors of a pool, now and then: their memory, their age, their dead, their fence, their
+closing.
 
-    every second, or more often with short leases    fence slots · soft limits and age · closing · who is missing
+    every second, or more often with short leases    fence slots · soft limits and age · dead children · closing ·
+                                                     who is missing · strangers that died
     every 50 ms while a run may exceed a hard limit  memory
 
 What it finds it does not do itself: it tells the overseer who must end and the seats who should be replaced.
@@ -22,6 +24,7 @@ from runwick_supervisor.stopping import MEMORY_LIMIT
 _ROUND_MAX_S: Final = 1.0
 _MEMORY_ROUND_S: Final = 0.05
 _TIGHT: Final = 2
+_LEAVES_DEAD: Final = "it has many dead children that nobody waits for"
 
 
 class Rounds:
@@ -35,6 +38,7 @@ class Rounds:
         options: ExecutorOptions,
         fence_margin_s: float,
         changed: Callable[[float], None],
+        bury_strangers: Callable[[], None],
         on_event: Callable[[ExecutorEvent], None],
     ) -> None:
         self._seats = seats
@@ -43,6 +47,7 @@ class Rounds:
         self._limits = Limits(options)
         self._changed = changed
         """Somebody has something to do sooner than before."""
+        self._bury_strangers = bury_strangers
         self._on_event = on_event
         self._heavy_at_once = 0
         """How many in a row became too large with their first attempt."""
@@ -74,6 +79,9 @@ class Rounds:
             executor.probe.sample()
             self._overseer.patrol(executor, now_s)
             self._look_for_wear(executor, now_s)
+            if executor.probe.leaves_too_many_dead():
+                executor.retire(_LEAVES_DEAD)
+        self._bury_strangers()
         self._seats.relieve()
         self._changed(now_s)
 
@@ -100,7 +108,8 @@ class Rounds:
         is_tight = self._limits.is_heavy(growth_bytes) and executor.attempts <= 1
         self._heavy_at_once = self._heavy_at_once + 1 if is_tight else 0
         if self._heavy_at_once == _TIGHT:
-            text = "became too large with its first attempt, as the one before it: memory_soft leaves no room for work"
+            limit = self._limits.of_memory
+            text = f"became too large with its first attempt, as the one before it: {limit} leaves no room for work"
             self._on_event(
                 ExecutorEvent(kind=EventKind.LIMIT_TOO_TIGHT, text=text, executor=executor.number, pid=executor.pid)
             )

@@ -1,4 +1,5 @@
-"""What the parent sees of an executor's memory and CPU time while it lives, and when that, or its age, is too much.
+"""What the parent sees of an executor's memory, CPU time and dead children while it lives, and when that, or its age,
+is too much.
 
 Read from descriptors that were opened at its birth, so the figures are never another process's: after its death they
 can no longer be read. What cannot be read is None, and a limit on it is then not enforced. What an executor was forked
@@ -16,6 +17,7 @@ PROC: Final = Path("/proc")
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _TICK_US: Final = 1_000_000 // os.sysconf("SC_CLK_TCK")
 _AMOUNT_MAX: Final = 2**53 - 1
+_LEFT_DEAD_MAX: Final = 64
 
 
 class Sample(NamedTuple):
@@ -33,6 +35,8 @@ class Probe:
         self._statm = _open(proc / str(pid) / "statm")
         self._stat = _open(proc / str(pid) / "stat")
         self._status = _open(proc / str(pid) / "status")
+        self._children = _open(proc / str(pid) / "task" / str(pid) / "children")
+        self._proc = proc
         self.base_bytes: int | None = None
         """What it had when it was forked; None before `settle`."""
         self.last: Sample | None = None
@@ -80,8 +84,25 @@ class Probe:
             pass
         return True
 
+    def leaves_too_many_dead(self) -> bool:
+        """Whether it has more than 64 dead children that nobody has waited for: its handlers' own, or orphans of theirs
+        that it adopted. Which is which cannot be known, so it must not take their statuses itself."""
+        try:
+            children = _text(self._children).split()
+        except OSError:  # it is dead itself, or the kernel does not list children
+            return False
+        # As many as fit into one reading; the last number may be cut off there.
+        return len(children) > _LEFT_DEAD_MAX and sum(map(self._is_dead, children)) > _LEFT_DEAD_MAX
+
+    def _is_dead(self, pid: bytes) -> bool:
+        try:
+            text = (self._proc / pid.decode() / "stat").read_bytes()
+        except OSError:
+            return False
+        return text.rpartition(b")")[2].split()[:1] == [b"Z"]
+
     def close(self) -> None:
-        for descriptor in (self._statm, self._stat, self._status):
+        for descriptor in (self._statm, self._stat, self._status, self._children):
             if descriptor is not None:
                 os.close(descriptor)
 
@@ -116,6 +137,11 @@ class Limits:
     def is_beyond(self, growth_bytes: int | None) -> bool:
         """Whether it must be killed."""
         return self.hard_bytes is not None and growth_bytes is not None and growth_bytes > self.hard_bytes
+
+    @property
+    def of_memory(self) -> str:
+        """The option by which they are replaced for their memory; without a soft limit the hard one does that too."""
+        return "memory_hard" if self._soft_bytes is None else "memory_soft"
 
     def is_heavy(self, growth_bytes: int | None) -> bool:
         """Whether it should be replaced for its memory when it is free."""

@@ -4,6 +4,9 @@
       │       └─ shall retire ─▶ free ─▶ an heir is born and ready ─▶ takes the place, and it is told to end
       └── not ready in time: killed        (one at a time: a pool never has fewer that are ready for it)
 
+A pool that grows gets more places; one that shrinks gives up those that are free first: no more of them work
+than before, and as soon as that can be no more than its size says.
+
 Unforeseen deaths in quick succession make the next one wait. A replacement waits for nothing else but the zygote: not
 for a store, not for what the dead one left behind.
 """
@@ -58,7 +61,7 @@ class Seats:
     def __init__(
         self,
         zygote: Zygote,
-        numbers: Iterable[int],
+        numbers: list[int],
         *,
         record_usage: bool,
         options: ExecutorOptions,
@@ -81,7 +84,10 @@ class Seats:
         self._births = Births(zygote, record_usage=record_usage, options=options, bells=bells, buried=self._buried)
         self._aside: dict[int, Executor] = {}
         """By pid: heirs that are not ready, and those who gave their place to one."""
-        self._numbers = tuple(numbers)
+        self._numbers = numbers
+        """Of the places; changed here, as they come and go."""
+        self._size = len(numbers)
+        """How many there should be. There are more until so many are free."""
         self._arrived = arrived
         """An executor is ready, or works on."""
         self._died = died
@@ -89,7 +95,7 @@ class Seats:
         self._failed = failed
         """A place is not kept any more, for a reason that nobody foresaw."""
         self._on_event = on_event
-        self._keepers: list[asyncio.Task[None]] = []
+        self._keepers: set[asyncio.Task[None]] = set()
         self._handing_over: asyncio.Task[None] | None = None
         self._handed_over_number = 0
         self._next_try_s = 0.0
@@ -123,13 +129,7 @@ class Seats:
         Raises:
             TimeoutError: they were not in time; the message says what happened last.
         """
-        ready = [asyncio.Event() for _ in self._numbers]
-        self._keepers = [
-            asyncio.create_task(self._keep(number, event), name=f"executor {number}")
-            for number, event in zip(self._numbers, ready, strict=True)
-        ]
-        for keeper in self._keepers:
-            keeper.add_done_callback(self._kept)
+        ready = [self._begin_to_keep(number) for number in self._numbers]
         try:
             async with asyncio.timeout(within_s):
                 for event in ready:
@@ -138,8 +138,17 @@ class Seats:
             why = self._last_failure or "they did not become ready"
             raise TimeoutError(f"not every executor was ready within {within_s:g} s: {why}") from None
 
+    def _begin_to_keep(self, number: int) -> asyncio.Event:
+        """Keep this place from now on; answers what is set when somebody sits in it for the first time."""
+        ready = asyncio.Event()
+        keeper = asyncio.create_task(self._keep(number, ready), name=f"executor {number}")
+        keeper.add_done_callback(self._kept)
+        self._keepers.add(keeper)
+        return ready
+
     def _kept(self, keeper: asyncio.Task[None]) -> None:
         """A worker that silently loses its places would be worse than one that stops."""
+        self._keepers.discard(keeper)
         if not keeper.cancelled() and (error := keeper.exception()) is not None:
             self._failed(f"{keeper.get_name()} cannot be replaced: {type(error).__name__}: {error}")
 
@@ -154,8 +163,11 @@ class Seats:
                 self._tell(EventKind.EXECUTOR_REPLACED, number, f"replaced in {took_ms:.1f} ms", executor.pid, took_ms)
             ready.set()
             self._empty_since_s.pop(number, None)
+            self._shrink()
             self._arrived()
             last = await self._last_to_sit(executor)
+            if number not in self._numbers:
+                return
             died_s = self._empty_since_s[number] = loop.time()
             self._renewed(number, "it died" if last.killed_for is None else "it was stopped by force")
             if last.killed_for is None:
@@ -175,6 +187,9 @@ class Seats:
     async def _bear_until_ready(self, number: int, budget: RestartBudget) -> Executor | None:
         """A ready executor; None when none is wanted any more."""
         while self.filling:
+            if len(self._numbers) > self._size:
+                self._give_up(number)
+                break
             try:
                 return await self._births.bear(number, self._sit)
             except BirthFailed as error:
@@ -208,6 +223,7 @@ class Seats:
     def relieve(self) -> None:
         """Begin to replace one that shall retire and is free, unless another one is being replaced."""
         now_s = asyncio.get_running_loop().time()
+        self._shrink()
         if self._handing_over is not None or not self.filling or now_s < self._next_try_s:
             return
         for executor in self.living.values():
@@ -235,15 +251,19 @@ class Seats:
             return
         del self._aside[heir.pid]
         if not executor.gone.is_set():
-            self._stand_aside(executor)
-            executor.unfence()
-            executor.stop()
-            executor.over.set()
-            asyncio.get_running_loop().call_later(STOP_WITHIN_S, _end, executor)
+            self._see_off(executor)
         self.living[number] = heir
         took_ms = (asyncio.get_running_loop().time() - began_s) * 1000
         self._renewed(number, reason)
         self._tell(EventKind.EXECUTOR_RECYCLED, number, f"replaced since {reason}", heir.pid, took_ms)
+
+    def _see_off(self, executor: Executor) -> None:
+        """Tell it to end; its place is its own no more."""
+        self._stand_aside(executor)
+        executor.unfence()
+        executor.stop()
+        executor.over.set()
+        asyncio.get_running_loop().call_later(STOP_WITHIN_S, _end, executor)
 
     async def _heir(self, executor: Executor) -> Executor:
         """One that is ready to have the place of this one, which works on when that takes too long.
@@ -270,6 +290,7 @@ class Seats:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failed(f"an executor cannot be replaced: {type(error).__name__}: {error}")
         elif self.filling:
+            self._shrink()
             self._arrived()
             self.relieve()
 
@@ -277,18 +298,39 @@ class Seats:
         self.restarts[number] = self.restarts.get(number, 0) + 1
         self.restarted_for[number] = reason
 
-    async def renew(self, zygote: Zygote) -> None:
-        """Have every place taken by an executor of this zygote, each as soon as it is free; whoever dies meanwhile is
-        replaced by one. Returns when the last executor of the former zygote is gone.
+    # The application is loaded anew ----------------------------------------------------------------------------------
 
-        Both must spare the same processes in their sweeps.
+    def renew(self, zygote: Zygote, size: int, numbers: Iterable[int]) -> None:
+        """Have so many places, each taken by an executor of this zygote as soon as it is free; whoever dies meanwhile
+        is replaced by one.
+
+        Both zygotes must spare the same processes in their sweeps.
+
+        Args:
+            numbers: of the places to be added, if there are too few.
         """
-        former, self._births.zygote = self._births.zygote, zygote
+        self._births.zygote, self._size = zygote, size
         for executor in self.living.values():
             executor.retire(RENEWED)
+        for number in numbers:
+            self._numbers.append(number)
+            self._begin_to_keep(number)
         self.relieve()
-        while old := [one for one in self.everybody() if self._births.is_of(one, former)]:
-            await old[0].gone.wait()
+
+    def _shrink(self) -> None:
+        """Give places up that are too many, as far as they are free."""
+        for executor in list(self.living.values()):
+            if len(self._numbers) <= self._size:
+                return
+            if executor.may_leave and not executor.held:
+                self._give_up(executor.number)
+                del self.living[executor.number]
+                self._see_off(executor)
+
+    def _give_up(self, number: int) -> None:
+        self._numbers.remove(number)
+        for known in (self._empty_since_s, self.restarts, self.restarted_for):
+            known.pop(number, None)
 
     # The end ---------------------------------------------------------------------------------------------------------
 
@@ -309,7 +351,7 @@ class Seats:
                 await _all_gone(list(self.everybody()))
         except TimeoutError:
             for executor in self.everybody():
-                executor.kill()
+                _end(executor)
             await _all_gone(list(self.everybody()))
 
     def hurry(self) -> None:

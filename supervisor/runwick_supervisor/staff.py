@@ -1,8 +1,8 @@
 """The pools that a worker serves, each with executors of its own: made at the start, changed when it is reloaded.
 
-A pool that stays as it was keeps its backend with all that it holds; its executors are replaced one by one. One whose
-size or whose executors' options have changed gets another backend, like a new one, and the former leaves when its runs
-have ended.
+A pool that stays keeps its backend with all that it holds, also when its size changes; its executors are replaced one
+by one. One whose executors' options have changed gets another backend, like a new one, and the former leaves when its
+runs have ended.
 """
 
 from collections.abc import Callable
@@ -24,8 +24,6 @@ class Crew(NamedTuple):
 
     backend: ExecutorBackend
     name: str
-    numbers: range
-    """Of its executors; unique among those that live."""
     options: ExecutorOptions
 
 
@@ -34,8 +32,10 @@ class Engagement(NamedTuple):
 
     crews: list[Crew]
     served: list[ServedPool]
-    stay: list[ExecutorBackend]
-    """Backends that served before; their executors are of another zygote yet."""
+    stay: list[tuple[ExecutorBackend, int]]
+    """Backends that served before, and how many executors each shall have; those are of another zygote yet."""
+    plan: Plan
+    zygote: Zygote
 
 
 class Staff:
@@ -60,32 +60,42 @@ class Staff:
     def propose(self, plan: Plan, zygote: Zygote) -> Engagement:
         """Who would serve this plan, what is new with executors of this zygote. Nothing has changed yet."""
         crews: list[Crew] = []
-        stay: list[ExecutorBackend] = []
+        stay: list[tuple[ExecutorBackend, int]] = []
         for pool in plan.pools:
             crew = next((crew for crew in self._crews if _fits(crew, pool, plan)), None)
             if crew is None:
-                crew = self._new_crew(
-                    pool, plan, zygote, [one.numbers for one in (*self._crews, *self._former, *crews)]
-                )
+                crew = self._new_crew(pool, plan, zygote, _numbers_of(*self._crews, *self._former, *crews))
             else:
-                stay.append(crew.backend)
+                stay.append((crew.backend, pool.concurrency))
             crews.append(crew)
         served = [
             ServedPool(pool.name, crew.backend, tuple(lanes_of(pool.queues or ())), pool.concurrency)
             for pool, crew in zip(plan.pools, crews, strict=True)
         ]
-        return Engagement(crews, served, stay)
+        return Engagement(crews, served, stay, plan, zygote)
 
     def accept(self, engagement: Engagement, alive: set[int]) -> None:
-        """They serve from now on. What they replace keeps its numbers as long as executors with them are alive."""
-        replaced = [crew for crew in self._crews if crew not in engagement.crews]
-        self._former = [crew for crew in (*self._former, *replaced) if alive.intersection(crew.numbers)]
-        self._crews = engagement.crews
+        """They serve from now on, with executors of its zygote.
 
-    def _new_crew(self, pool: Pool, plan: Plan, zygote: Zygote, taken: list[range]) -> Crew:
-        """What may wait behind runs is shared out among the pools by their sizes."""
+        Args:
+            alive: the numbers of all living executors. Those whom they replace keep theirs for that long.
+        """
+        replaced = [crew for crew in self._crews if crew not in engagement.crews]
+        self._former = [crew for crew in (*self._former, *replaced) if alive.intersection(crew.backend.numbers)]
+        self._crews = engagement.crews
+        for crew in replaced:
+            crew.backend.dwindle()
+        for backend, size in engagement.stay:
+            taken = alive | _numbers_of(*self._crews, *self._former)
+            more = _free_numbers(max(0, size - len(backend.numbers)), taken)
+            attempts_max, payloads_max_bytes = _ahead(size, engagement.plan)
+            backend.renew(
+                engagement.zygote, size, more, attempts_max=attempts_max, payloads_max_bytes=payloads_max_bytes
+            )
+
+    def _new_crew(self, pool: Pool, plan: Plan, zygote: Zygote, taken: set[int]) -> Crew:
         size, worker, options = pool.concurrency, plan.manifest.worker, plan.manifest.executors
-        numbers = _free_numbers(size, taken)
+        attempts_max, payloads_max_bytes = _ahead(size, plan)
         backend = ExecutorBackend(
             zygote,
             pool.name,
@@ -96,23 +106,31 @@ class Staff:
             cancellation_grace_s=worker.cancellation_grace.total_seconds(),
             cleanup_budget_s=worker.cleanup_budget.total_seconds(),
             fence_margin_s=worker.lease_safety_margin.total_seconds() / 2,
-            first_executor=numbers.start,
-            attempts_max=max(1, ATTEMPTS_MAX * size // plan.executors),
-            payloads_max_bytes=PAYLOADS_MAX_BYTES * size // plan.executors,
+            first_executor=_free_numbers(size, taken).start,
+            attempts_max=attempts_max,
+            payloads_max_bytes=payloads_max_bytes,
             on_event=lambda event: self._tell(event, pool.name),
         )
-        return Crew(backend, pool.name, numbers, options)
+        return Crew(backend, pool.name, options)
 
 
 def _fits(crew: Crew, pool: Pool, plan: Plan) -> bool:
-    return (crew.name, len(crew.numbers), crew.options) == (pool.name, pool.concurrency, plan.manifest.executors)
+    return (crew.name, crew.options) == (pool.name, plan.manifest.executors)
 
 
-def _free_numbers(size: int, taken: list[range]) -> range:
+def _ahead(size: int, plan: Plan) -> tuple[int, int]:
+    """How many attempts, and bytes of payloads, may wait behind the runs of a pool: shared out by the pools' sizes."""
+    return max(1, ATTEMPTS_MAX * size // plan.executors), PAYLOADS_MAX_BYTES * size // plan.executors
+
+
+def _numbers_of(*crews: Crew) -> set[int]:
+    """Of their executors; unique among those that live."""
+    return {number for crew in crews for number in crew.backend.numbers}
+
+
+def _free_numbers(size: int, taken: set[int]) -> range:
     """The lowest numbers in a row that are nobody's."""
     first = 1
-    for numbers in sorted(taken, key=lambda numbers: numbers.start):
-        if numbers.start >= first + size:
-            break
-        first = max(first, numbers.stop)
+    while clash := taken.intersection(range(first, first + size)):
+        first = max(clash) + 1
     return range(first, first + size)

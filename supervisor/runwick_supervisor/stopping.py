@@ -33,24 +33,33 @@ class Verdict(NamedTuple):
     """Why, as part of a sentence; empty where the way it ended says everything."""
     cause: Literal["out_of_memory", "memory_limit"] | None = None
     """For `Death.cause`, where that is more than a signal or a status."""
+    of_executor: str = ""
+    """Why, where a sentence about the executor says it in other words than one about its run."""
 
 
-_BY_FORCE: Final = "its executor was stopped by force"
+def _by_force(kind: OutcomeKind, code: str) -> Verdict:
+    text, of_executor = "its executor was stopped by force", f"its run had to stop ({code})"
+    return Verdict(kind, code, text, of_executor=of_executor)
+
 
 CRASHED: Final = Verdict(OutcomeKind.CRASHED, "executor_crashed")
 OUT_OF_MEMORY: Final = CRASHED._replace(text="killed for memory", cause="out_of_memory")
 MEMORY_LIMIT: Final = Verdict(
-    OutcomeKind.CRASHED, "memory_limit_exceeded", "its executor grew beyond its memory limit", "memory_limit"
+    OutcomeKind.CRASHED,
+    "memory_limit_exceeded",
+    "its executor grew beyond its memory limit",
+    "memory_limit",
+    "it grew beyond its memory limit",
 )
 CLEANUP_OVERDUE: Final = Verdict(OutcomeKind.FAILED, "provider_failed", "closing its providers took too long")
 LEAVES_WORK_LYING: Final = CRASHED._replace(text="it did not take what it was given")
 DOES_NOT_END: Final = CRASHED._replace(text="it did not end when it was told to")
-LEASE_LOST: Final = Verdict(OutcomeKind.INTERRUPTED, "lease_lost", _BY_FORCE)
+LEASE_LOST: Final = _by_force(OutcomeKind.INTERRUPTED, "lease_lost")
 
 _BY_CAUSE: Final = (
-    (CancellationCause.TIMEOUT, Verdict(OutcomeKind.TIMED_OUT, "execution_timed_out", _BY_FORCE)),
-    (CancellationCause.USER_REQUESTED, Verdict(OutcomeKind.CANCELLED, "cancel_requested", _BY_FORCE)),
-    (CancellationCause.SHUTDOWN, Verdict(OutcomeKind.INTERRUPTED, "worker_stopping", _BY_FORCE)),
+    (CancellationCause.TIMEOUT, _by_force(OutcomeKind.TIMED_OUT, "execution_timed_out")),
+    (CancellationCause.USER_REQUESTED, _by_force(OutcomeKind.CANCELLED, "cancel_requested")),
+    (CancellationCause.SHUTDOWN, _by_force(OutcomeKind.INTERRUPTED, "worker_stopping")),
     (CancellationCause.LEASE_LOST, LEASE_LOST),
 )
 """What counts when there are several: the first."""

@@ -19,7 +19,7 @@ from setproctitle import setproctitle
 from runwick.cli.progress import Progress
 from runwick.cli.reporter import Opening, Reporter, report_worker_events
 from runwick.cli.worker_options import FAILED, STOPPED
-from runwick.contracts.errors import Problem
+from runwick.contracts.errors import Problem, StoreHistoryBroken
 from runwick.contracts.identity import id_text
 from runwick.runtime.ambient import SystemClock, SystemDice, SystemIds
 from runwick.runtime.runfile import RunFile, follow, open_run_file
@@ -77,7 +77,8 @@ class Supervision:
             # Before the first zygote is executed: every process of the worker holds its lock.
             self._run_file, note = open_run_file(orders.run_dir, self._worker_id)
             self._notes += [] if note is None else [note]
-        self._family = Family(None if self._run_file is None else self._run_file.descriptor)
+        lock = None if self._run_file is None else self._run_file.descriptor
+        self._family = Family(lock, buries_strangers=True)
         self._staff = Staff(self._clock, self._tell)
 
     async def run(self, problems: Sequence[Problem]) -> int:
@@ -133,11 +134,22 @@ class Supervision:
         _calm_collector()
         self._hearing.begin(worker)
         interval_s = self._orders.progress_interval_s
-        progress = Progress(self._reporter, worker, worker.outlook, cores=self._orders.cores, interval_s=interval_s)
+        progress = Progress(
+            self._reporter,
+            worker,
+            worker.outlook,
+            runs=worker.count_runs,
+            cores=self._orders.cores,
+            interval_s=interval_s,
+        )
         bus.listen(events.WorkerReady, lambda _: progress.begin(about, time.monotonic() - self._started_s))
         bus.listen(events.WorkerReady, lambda _: self._hearing.ready(worker.show_stacks, reload.ask))
+        left = None
         try:
             left = await worker.run(until=nothing_left if self._orders.until_empty else None)
+        except StoreHistoryBroken:
+            if not progress.has_begun:  # the store let nobody in; otherwise the worker's `failure` says it
+                raise
         finally:
             progress.end()
             await reload.end()
@@ -172,9 +184,8 @@ class Supervision:
         if event.attempt is not None and event.kind in (EventKind.EXECUTOR_DIED, EventKind.EXECUTOR_STOPPED):
             attempt = event.attempt
             job = id_text(attempt.job_id)
-            text += (
-                f" running {attempt.kind.name} {job} (execution {attempt.execution} of {attempt.policy.max_executions})"
-            )
+            execution = f"execution {attempt.execution} of {attempt.policy.max_executions}"
+            text += f", running {attempt.kind.name} {job} ({execution})"
             facts["job_id"] = job
         self._reporter.happened(event.kind.value, text, facts)
 

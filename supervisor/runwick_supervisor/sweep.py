@@ -4,10 +4,11 @@
 
 Executors adopt the orphans of their own handlers, so whatever arrives at the supervisor belonged to an executor that
 is dead. Spared are the processes named by the caller and everything in the supervisor's own session, which an
-executor's descendants cannot be in.
+executor's descendants cannot be in. What arrives and is dead, whoever it was, only has its status taken (`bury_dead`).
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 import time
@@ -54,6 +55,15 @@ def kill_child(pid: int) -> bool:
     except (ProcessLookupError, ChildProcessError, PermissionError):
         return False
     return True
+
+
+def bury_dead(spared: Container[int]) -> None:
+    """Take the statuses of dead children, whatever session they are of, as far as the first one that is `spared`, whose
+    status somebody else takes first. Some microseconds while there is none."""
+    with contextlib.suppress(ChildProcessError):
+        # Looked at before it is taken, so that nobody else's status is ever taken.
+        while (dead := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and dead.si_pid not in spared:
+            os.waitid(os.P_PID, dead.si_pid, os.WEXITED | os.WNOHANG)
 
 
 async def sweep(spared: Container[int], turn: asyncio.Lock) -> None:

@@ -9,8 +9,8 @@
                         └─ ends, once `Born` is sent ─▶ the executor is the parent's child
 
 It stays single-threaded, since a fork copies one thread and every lock that the others held. It never runs a job, never
-opens a store, and outlives a killed parent only for the moment it takes to kill what the executors started. While the
-parent stands still, it kills what outlives its lease.
+opens a store, and outlives a killed parent only for the moment it takes to kill what the executors started; the kernel
+wakes it for that if it stands still. While the parent stands still, it kills what outlives its lease.
 """
 
 import contextlib

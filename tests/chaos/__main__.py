@@ -77,6 +77,8 @@ def _run(campaign: Campaign, store: str, seed: int, keep: Path) -> bool:
         return False
     found = violations(history)
     click.echo(f"{title}: {_counts(history)}, {time.monotonic() - began_s:.1f} s, {'BROKEN' if found else 'sound'}")
+    for what, count in sorted(collections.Counter(fault.what for fault in history.faults).items()):
+        click.echo(f"  {count:>4} × {what}")
     if found:
         keep.mkdir(parents=True, exist_ok=True)
         kept = keep / f"chaos-{campaign.name}-{store}-{seed}.json"

@@ -6,11 +6,13 @@ The log's path comes from the environment, so that parent, zygote and executors 
 import contextlib
 import dataclasses
 import datetime
+import logging
 import os
 import random
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -21,6 +23,7 @@ from tests.chaos import jobs
 from tests.chaos.history import Mark
 from tests.chaos.jobs import Die, Fail, Wait, Work
 from tests.kills.application import FAST
+from tests.supervisor import strikes
 
 NAME = "chaos"
 CLOCK = dataclasses.replace(
@@ -36,6 +39,11 @@ _STARTED_FIELD = 19
 rw = Runwick(NAME, worker=CLOCK)
 rw.add_jobs(jobs)
 dice = random.SystemRandom()
+logger = logging.getLogger(NAME)
+logger.setLevel(logging.INFO)  # so that a record is made, which is all that an executor needs to keep its line
+
+if strikes_folder := os.environ.get("CHAOS_STRIKES"):
+    strikes.obey_as_executor(Path(strikes_folder))
 
 
 class Log:
@@ -79,6 +87,7 @@ def work(job: Work, log: Log) -> None:
         for _ in range(2):
             _compute(job.milliseconds / 2)
             log.mark("on")
+    logger.info("computed %s ms", job.milliseconds)
     log.mark("end")
 
 

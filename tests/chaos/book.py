@@ -5,15 +5,17 @@ Several processes can write into one file, each line in one append. Whatever die
 
 import itertools
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from runwick.contracts.attempts import Attempt
 from runwick.contracts.controls import ControlCommand, ControlReply
 from runwick.contracts.dispatching import Command
-from tests.chaos.history import Line, Mark, Wanted
+from tests.chaos.history import Line, Mark, Returned, Wanted
 
 _lines = msgspec.json.Decoder(Line)
 _marks = msgspec.json.Decoder(Mark)
@@ -59,6 +61,14 @@ class Book:
 
     def unknown(self, call: int, at_ms: int) -> None:
         self._write(Line(what="unknown", call=call, at_ms=at_ms))
+
+    def given_back(self, attempts: Sequence[Attempt]) -> None:
+        """A worker is about to give these back."""
+        returned = [Returned(attempt.attempt_id, attempt.job_id) for attempt in attempts]
+        if returned:
+            self._write(
+                Line(what="back", call=next(self._numbers), returned=returned, at_ms=time.time_ns() // 1_000_000)
+            )
 
     def close(self) -> None:
         if self._descriptor is not None:

@@ -77,6 +77,7 @@ class Client(threading.Thread):
         self._book = book
         self._scope = scope(rw)
         self._stops = threading.Event()
+        self._rests = threading.Event()
         self._recent: list[bytes] = []
         self._sent: list[Prepared | PreparedBatch] = []
         self._ordered: list[ControlCommand] = []
@@ -86,7 +87,8 @@ class Client(threading.Thread):
     def run(self) -> None:
         try:
             while not self._stops.wait(_PAUSE_S * self._dice.random()):
-                self._act()
+                if not self._rests.is_set():
+                    self._act()
         except BaseException:
             self.failed = traceback.format_exc()
 
@@ -94,6 +96,13 @@ class Client(threading.Thread):
         self._stops.set()
         self.join()
         assert self.failed is None, self.failed
+
+    def rest(self) -> None:
+        """Ask for nothing more until `resume`, but for what it is just about to ask for."""
+        self._rests.set()
+
+    def resume(self) -> None:
+        self._rests.clear()
 
     def settle(self) -> None:
         """Send again whatever has no answer, until everything has one."""

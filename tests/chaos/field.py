@@ -55,6 +55,8 @@ class Field:
         self.output = self.folder / "supervisors.log"
         self.output.touch()
         (self.folder / "run").mkdir(0o700)
+        self.strikes = self.folder / "strikes"
+        self.strikes.mkdir()
         self.server = self._stack.enter_context(PostgresServer()) if self._store == "postgres" else None
         self.path = self.folder / "jobs.db"
         self.url = f"sqlite:///{self.path}" if self.server is None else self.server.create_database("chaos")
@@ -63,6 +65,8 @@ class Field:
             "RUNWICK_STORE": self.url,
             "RUNWICK_RUN_DIR": str(self.folder / "run"),
             "CHAOS_MARKS": str(self.marks_log),
+            "CHAOS_STRIKES": str(self.strikes),
+            "CHAOS_BOOK": str(self.folder / "book.log"),
             "CHAOS_FIELD": folder,
             # Whoever sets a title writes over the environment, by which processes are found, unless told not to.
             "SPT_NOENV": "1",
@@ -125,6 +129,16 @@ class Field:
                 if mark in Path(f"/proc/{process.pid}/environ").read_bytes() and process.status() != "zombie":
                     found.append(process)
         return found
+
+    @contextlib.contextmanager
+    def resting(self) -> Iterator[None]:
+        """While clients rest and nothing is left to do."""
+        for client in self.clients:
+            client.rest()
+        wait_for(lambda: self._left() == 0, "everything to be done")
+        yield
+        for client in self.clients:
+            client.resume()
 
     def quiet(self) -> None:
         """Let the clients stop."""

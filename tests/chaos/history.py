@@ -26,10 +26,17 @@ class Wanted(msgspec.Struct, frozen=True):
     """A time before which it must not be claimed, by the store's clock."""
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line of the clients' book: a request, or how it was answered."""
+class Returned(msgspec.Struct, frozen=True):
+    """One attempt that a worker wanted to give back before it began."""
 
-    what: Literal["invoke", "ok", "fail", "unknown"]
+    attempt_id: bytes
+    job_id: bytes
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One line of the book: a client's request, how it was answered, or what a worker gives back."""
+
+    what: Literal["invoke", "ok", "fail", "unknown", "back"]
     """``fail``: it was said that nothing was written. ``unknown``: nobody could say."""
     call: int
     at_ms: int
@@ -44,6 +51,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     replayed: bool = False
     code: str | None = None
     """Of a failure."""
+    returned: Sequence[Returned] = ()
+    """Of ``back`` alone."""
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -149,6 +158,14 @@ class History(msgspec.Struct, kw_only=True, dict=True):
     @functools.cached_property
     def controls(self) -> list[Call]:
         return [call for call in self.calls if call.asked.act not in ("dispatch", "batch")]
+
+    @functools.cached_property
+    def given_back(self) -> dict[bytes, int]:
+        """How many attempts of each job were given back, of those that begin with their claim. Whoever wanted to give
+        one back, and then did not, has left it to recovery, which wrote its row."""
+        rows = {attempt.attempt_id for job in self.jobs for attempt in job.record.attempts}
+        wanted = {one.attempt_id: one.job_id for line in self.lines for one in line.returned}
+        return collections.Counter(job_id for attempt_id, job_id in wanted.items() if attempt_id not in rows)
 
     @functools.cached_property
     def by_id(self) -> dict[bytes, StoredJob]:

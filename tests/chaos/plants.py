@@ -88,10 +88,19 @@ def _crashes_count_across_generations(patch: Patch) -> None:
 
 
 def _a_wait_is_two_revisions(patch: Patch) -> None:
+    _a_wait_adds(patch, 1)
+
+
+def _a_wait_is_three_revisions(patch: Patch) -> None:
+    """As many as if another claim had been given back."""
+    _a_wait_adds(patch, 2)
+
+
+def _a_wait_adds(patch: Patch, revisions: int) -> None:
     wait = ending._wait
 
     def waiting(tables: Tables, row: JobRow, settlement: Settlement, now_ms: int) -> None:
-        row.revision += 1
+        row.revision += revisions
         wait(tables, row, settlement, now_ms)
 
     patch.setattr(ending, "_wait", waiting)
@@ -323,6 +332,7 @@ PLANTS: Final = (
     Plant("I15", _settle_ignores_the_cancel),
     Plant("I15", _release_forgets_the_cancel),
     Plant("I16", _a_wait_is_two_revisions),
+    Plant("I16", _a_wait_is_three_revisions),
     Plant("I16", _controls_ignore_the_revision),
     Plant("I17", _recovery_is_early),
     Plant("I18", _the_token_is_not_asked_for),

@@ -259,7 +259,9 @@ class Rehearsal:
     def give_back(self) -> None:
         hand = self.dice.choice(self._hands)
         if hand.held:
-            self.bench.release(hand.held.pop().attempt)
+            attempt = hand.held.pop().attempt
+            self.book.given_back([attempt])
+            self.bench.release(attempt)
 
     def renew(self) -> None:
         hand = self.dice.choice(self._hands)

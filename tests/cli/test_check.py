@@ -151,3 +151,14 @@ def test_an_import_that_fails_is_a_problem(write_application: WriteApplication) 
     assert "import_failed" in ran.stderr
     assert "ZeroDivisionError" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("has_handler", [True, False])
+def test_middleware_that_nobody_registered_is_a_problem_where_the_job_has_a_handler(
+    has_handler: bool, write_application: WriteApplication
+) -> None:
+    declared = SOUND.replace('queue="images",', 'queue="images", middleware=("nosuch",),')
+    app = write_application(declared if has_handler else declared.partition("@rw.handler")[0])
+    assert CliRunner().invoke(main, ["migrate", "--app", app]).exit_code == 0
+    ran = CliRunner().invoke(main, ["check", "--app", app])
+    assert (ran.exit_code, "unknown_middleware_alias" in ran.stderr) == ((2, True) if has_handler else (0, False))

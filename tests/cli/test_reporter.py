@@ -1,6 +1,7 @@
 """What a command that runs a worker says of what happens, to people and to machines."""
 
 import io
+import os
 from typing import Any
 
 import msgspec
@@ -10,10 +11,11 @@ from runwick.cli.reporter import JsonReporter, Opening, TextReporter, report_wor
 from runwick.contracts.cancelling import CancellationCause
 from runwick.contracts.health import HealthStatus, RoleHealth, WorkerHealth
 from runwick.contracts.identity import id_text
-from runwick.contracts.outcomes import Death, Outcome, OutcomeKind, Settlement
+from runwick.contracts.outcomes import Death, ErrorDetail, Outcome, OutcomeKind, Settlement
 from runwick.contracts.states import JobState
 from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
+from runwick.worker.tally import Tally
 from tests.attempts import an_attempt
 
 ABOUT = Opening(
@@ -112,3 +114,32 @@ def test_how_an_executor_died_is_told_with_the_attempt() -> None:
     outcome = Outcome(OutcomeKind.CRASHED, "executor_crashed", death=death)
     (line,) = said(events.Settled([Settlement(ATTEMPT, outcome, JobState.RETRYING, "executor_crashed", 5)], 0.01))
     assert "crashed (executor_crashed: killed by SIGKILL in handle), now retrying" in line
+
+
+def test_progress_says_how_many_run_beside_the_share_of_the_cores() -> None:
+    out = io.StringIO()
+    reporter = TextReporter(out)
+    reporter.opened(ABOUT)
+    reporter.progress(Tally(Bus()), 0.997, None, 2, 5.0)
+    reporter.progress(Tally(Bus()), None, None, 3, 5.0)
+    shares, counts = out.getvalue().splitlines()[-2:]
+    assert shares.endswith("0 done · 2 running · 99.7 % of both cores in handlers · 0 retried · 0 failed")
+    assert counts.endswith("0 done · 3 running · 0 retried · 0 failed")
+
+
+@pytest.mark.parametrize("form", [TextReporter, JsonReporter])
+def test_when_nobody_reads_any_more_its_lines_go_nowhere(form: Any) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as out:
+        reporter = form(out)
+        reporter.happened("drained", "first", {})
+        assert b"first" in os.read(reading, 1000)
+        os.close(reading)
+        for _ in range(3):
+            reporter.happened("drained", "nobody hears this", {})
+
+
+def test_a_result_that_asks_for_another_run_is_told_by_its_code() -> None:
+    outcome = Outcome(OutcomeKind.FAILED, "retry_requested", ErrorDetail("Retry", "out of ink"))
+    (line,) = said(events.Settled([Settlement(ATTEMPT, outcome, JobState.RETRYING, "retry_requested", 5)], 0.01))
+    assert line.endswith("failed (retry_requested), now retrying")

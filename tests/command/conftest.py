@@ -100,17 +100,30 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
 
 
 @pytest.fixture
-def errands(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The application as its producer has it: a module with `rw`, `Run` and `Other`, on a migrated store."""
-    place.write(APPLICATION)
-    monkeypatch.chdir(place.folder)
-    rw = locate("errands", place.folder)
-    assert isinstance(rw, Runwick)
-    rw.migrate()
-    module = sys.modules.pop("errands")
-    yield module
-    rw.close()
-    sys.path.remove(str(place.folder))
+def application(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], Any]]:
+    """Writes an application into the place, by its name and text, and answers it as its producer has it: a module with
+    `rw` and the jobs, on a migrated store."""
+    opened: list[Runwick] = []
+
+    def write(name: str, text: str) -> Any:
+        place.write(text, name)
+        monkeypatch.chdir(place.folder)
+        rw = locate(name, place.folder)
+        assert isinstance(rw, Runwick)
+        opened.append(rw)
+        rw.migrate()
+        return sys.modules.pop(name)
+
+    yield write
+    for rw in opened:
+        rw.close()
+        sys.path.remove(str(place.folder))
+
+
+@pytest.fixture
+def errands(application: Callable[[str, str], Any]) -> Any:
+    """`APPLICATION`: a module with `rw`, `Run` and `Other`."""
+    return application("errands", APPLICATION)
 
 
 def wait_for(condition: Callable[[], object], what: str) -> None:

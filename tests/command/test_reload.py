@@ -1,20 +1,15 @@
 """HUP loads the application anew: nothing is lost, nothing runs twice, and what cannot change is refused by name."""
 
-import contextlib
-import json
 import os
 import signal
-import subprocess
 from typing import Any
 
 import psutil
 import pytest
 
-from tests.command.conftest import APPLICATION, Place, executor_at_work, line_of, terminate, wait_for
+from tests.command.conftest import APPLICATION, Place, executor_at_work, terminate, wait_for
+from tests.command.reloading import FRESH, TWO, children, done, drained, event_of, reload, renewed, started, zygotes
 
-FRESH = {"PYTHONDONTWRITEBYTECODE": "1"}
-"""Two writes of one module in one second must not be taken for one."""
-TWO = APPLICATION.replace("return job.what", 'return "new " + job.what')
 ANOTHER_KIND = """
 @rw.job("errands.extra", queue="extras")
 class Extra(Job):
@@ -24,58 +19,6 @@ class Extra(Job):
 def extra(job: Extra) -> str:
     return "extra"
 """
-
-
-def started(place: Place, *arguments: str, executors: str = "2") -> subprocess.Popen[str]:
-    options = ("--executors", executors, "--log-format", "json", *arguments)
-    supervisor = place.command("errands", *options, **FRESH)
-    event_of(supervisor, "ready")
-    return supervisor
-
-
-def event_of(process: subprocess.Popen[str], *kinds: str) -> dict[str, Any]:
-    while True:
-        event: dict[str, Any] = json.loads(line_of(process))
-        if event["event"] in kinds:
-            return event
-
-
-def reload(supervisor: subprocess.Popen[str]) -> dict[str, Any]:
-    """Have it loaded anew; what it says of that."""
-    supervisor.send_signal(signal.SIGHUP)
-    return event_of(supervisor, "reloaded", "reload_refused")
-
-
-def renewed(supervisor: subprocess.Popen[str]) -> None:
-    """Have it loaded anew, and wait until nothing runs on the former code."""
-    assert reload(supervisor)["event"] == "reloaded"
-    event_of(supervisor, "renewed")
-
-
-def done(errands: Any, *receipts: Any) -> list[Any]:
-    wait_for(lambda: all(errands.rw.get(receipt).state == "succeeded" for receipt in receipts), "the ends of the jobs")
-    return [errands.rw.get(receipt).result(str) for receipt in receipts]
-
-
-def drained(supervisor: subprocess.Popen[str]) -> list[dict[str, Any]]:
-    terminate(supervisor)
-    out, err = supervisor.communicate(timeout=30)
-    assert (supervisor.returncode, err) == (0, "")
-    return [json.loads(line) for line in out.splitlines()]
-
-
-def children(supervisor: subprocess.Popen[str], kind: str) -> list[int]:
-    """Pids of its living children of this kind."""
-    found = []
-    for child in psutil.Process(supervisor.pid).children():
-        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended meanwhile
-            if f"runwick {kind}" in "".join(child.cmdline()):
-                found.append(child.pid)
-    return found
-
-
-def zygotes(supervisor: subprocess.Popen[str]) -> list[int]:
-    return children(supervisor, "zygote")
 
 
 def test_new_runs_take_the_new_code_and_the_old_zygote_goes(place: Place, errands: Any) -> None:
@@ -152,8 +95,7 @@ def test_pools_come_go_and_change_their_sizes(place: Place, errands: Any) -> Non
         done(errands, errands.rw.dispatch(errands.Run("b")), errands.rw.dispatch(errands.Run("b")))
         other = errands.rw.dispatch(errands.Other())
         wait_for(lambda: errands.rw.get(other).state == "succeeded", "the other queue")
-        wanted = sum(sizes.values()) + 1
-        wait_for(lambda: len(children(supervisor, "executor")) == wanted, "the sizes, and the one that is held")
+        wait_for(lambda: len(children(supervisor, "executor")) == sum(sizes.values()), "the sizes")
 
     pools(main=1, side=1)
     supervisor = place.command("errands", "--log-format", "json", **FRESH)
@@ -163,10 +105,98 @@ def test_pools_come_go_and_change_their_sizes(place: Place, errands: Any) -> Non
     wait_for((place.folder / "gate.started").exists, "the run")
     change(main=2, side=1)
     change(main=2, wide=2)
-    change(main=1, wide=3)
+    change(main=3, wide=1)
     gate.touch()
     done(errands, held)
-    wait_for(lambda: len(children(supervisor, "executor")) == 4, "the held one to go")
+    change(main=1, wide=3)
+    drained(supervisor)
+
+
+def resized(place: Place, size: int) -> None:
+    pools = (
+        f"rw.pool('main', queues=('errands',), concurrency={size})",
+        "rw.pool('side', queues=('others',), concurrency=1)",
+    )
+    place.write("\n".join([APPLICATION, *pools]))
+
+
+class Gates:
+    """Jobs that run until they are let through, each at a gate of its own."""
+
+    def __init__(self, place: Place, errands: Any) -> None:
+        self._folder = place.folder
+        self._errands = errands
+        self.receipts: dict[str, Any] = {}
+
+    def send(self, *names: str) -> None:
+        for name in names:
+            self.receipts[name] = self._errands.rw.dispatch(self._errands.Run("hold", str(self._folder / name)))
+
+    def begun(self) -> set[str]:
+        return {name for name in self.receipts if (self._folder / f"{name}.started").exists()}
+
+    def open(self, *names: str) -> None:
+        for name in names:
+            (self._folder / name).touch()
+        done(self._errands, *(self.receipts[name] for name in names))
+
+
+def test_a_pool_that_shrinks_begins_nothing_until_fewer_run_than_its_size_says(place: Place, errands: Any) -> None:
+    resized(place, 3)
+    supervisor = place.command("errands", "--log-format", "json", **FRESH)
+    event_of(supervisor, "ready")
+    gates = Gates(place, errands)
+    gates.send("a", "b", "c")
+    wait_for(lambda: gates.begun() == set("abc"), "three runs")
+    resized(place, 1)
+    assert reload(supervisor)["event"] == "reloaded"
+    gates.send("d", "e")
+    gates.open("b")
+    wait_for(lambda: len(children(supervisor, "executor")) == 3, "its executor to go")
+    gates.open("a")
+    wait_for(lambda: len(children(supervisor, "executor")) == 2, "its executor to go")
+    assert gates.begun() == set("abc")
+    gates.open("c")
+    wait_for(lambda: len(gates.begun()) == 4, "another run")
+    event_of(supervisor, "renewed")
+    wait_for(lambda: len(children(supervisor, "executor")) == 2, "as many as both sizes say")
+    gates.open("d", "e")
+    assert "executor_died" not in [event["event"] for event in drained(supervisor)]
+
+
+def test_a_pool_that_grows_begins_as_many_more_as_it_has_grown(place: Place, errands: Any) -> None:
+    resized(place, 1)
+    supervisor = place.command("errands", "--log-format", "json", **FRESH)
+    event_of(supervisor, "ready")
+    gates = Gates(place, errands)
+    gates.send("a")
+    wait_for(gates.begun, "the run")
+    resized(place, 2)
+    assert reload(supervisor)["event"] == "reloaded"
+    gates.send("b", "c", "d")
+    wait_for(lambda: len(gates.begun()) > 1, "another run")
+    wait_for(lambda: len(children(supervisor, "executor")) == 3, "as many as both sizes say")
+    assert len(gates.begun()) == 2
+    gates.open("a", "b", "c", "d")
+    event_of(supervisor, "renewed")
+    drained(supervisor)
+
+
+def test_a_pool_that_leaves_does_not_ask_for_executors_again(place: Place, errands: Any) -> None:
+    pool = "\nrw.pool('{}', queues=('errands', 'others'), concurrency=2)"
+    place.write(APPLICATION + pool.format("main"))
+    supervisor = started(place)
+    gates = Gates(place, errands)
+    gates.send("a", "b")
+    wait_for(lambda: len(gates.begun()) == 2, "two runs")
+    place.write(TWO + pool.format("other"))
+    assert reload(supervisor)["event"] == "reloaded"
+    one, _ = (pid for pid in children(supervisor, "executor") if "errands.run" in psutil.Process(pid).cmdline()[0])
+    os.kill(one, signal.SIGKILL)
+    event_of(supervisor, "executor_died")
+    gates.open("a", "b")
+    assert event_of(supervisor, "birth_failed", "renewed")["event"] == "renewed"
+    assert sorted(len(errands.rw.get(receipt).attempts) for receipt in gates.receipts.values()) == [1, 2]
     drained(supervisor)
 
 

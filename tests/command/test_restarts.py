@@ -1,10 +1,12 @@
 """A worker that was killed, and the next one on the same host: its jobs run again at once, not when leases run out."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -146,3 +148,130 @@ def test_every_process_of_a_worker_holds_the_lock(place: Place, errands: Any) ->
         assert file in [link.readlink() for link in Path(f"/proc/{process.pid}/fd").iterdir()]
     (place.folder / "gate").touch()
     assert drained(supervisor)
+
+
+DEPUTY = """
+import subprocess, time
+from pathlib import Path
+from runwick import Job, Runwick
+
+rw = Runwick("deputies", store="sqlite:///deputies.db")
+
+@rw.job("deputies.send")
+class Send(Job):
+    folder: str
+
+@rw.handler
+def send(job: Send) -> None:
+    folder = Path(job.folder)
+    if (earlier := folder / "deputy").exists():
+        lives = Path(f"/proc/{earlier.read_text()}/stat")
+        runs = lives.exists() and lives.read_text().rpartition(")")[2].split()[0] != "Z"
+        (folder / "second").write_text("beside the first" if runs else "alone")
+        return
+    deputy = subprocess.Popen(["sleep", "600"])
+    (folder / "deputy.unfinished").write_text(str(deputy.pid))
+    (folder / "deputy.unfinished").rename(folder / "deputy")
+    deputy.wait()
+"""
+
+
+def test_a_zygote_that_stands_still_when_its_supervisor_is_killed_delays_nothing(
+    place: Place, application: Callable[[str, str], Any]
+) -> None:
+    """Only it kills what handlers started; while it does not, nobody may run their jobs again."""
+    deputies = application("deputies", DEPUTY)
+    receipt = deputies.rw.dispatch(deputies.Send(str(place.folder)))
+    first = place.command("deputies", "--executors", "1", "--log-format", "json")
+    wait_for((place.folder / "deputy").exists, "the run")
+    family = psutil.Process(first.pid).children(recursive=True)
+    (zygote,) = [child for child in family if child.cmdline()[0].startswith("runwick zygote")]
+    zygote.suspend()
+    try:
+        first.kill()
+        second = place.command("deputies", "--executors", "1", "--log-format", "json")
+        assert event_of(second, "predecessor_recovered")["count"] == 1
+        wait_for(lambda: deputies.rw.get(receipt).state == "succeeded", "the second run")
+    finally:
+        for process in family:
+            if process.is_running():
+                process.kill()
+    assert (place.folder / "second").read_text() == "alone"
+    assert [attempt.code for attempt in deputies.rw.get(receipt).attempts] == ["worker_died", None]
+    assert all(is_gone(process.pid) for process in family)
+    assert drained(second)
+    assert run_files(place) == 0
+
+
+STREAM = """
+import fcntl, os, time
+from pathlib import Path
+from runwick import Job, Runwick
+
+rw = Runwick("streams", store="sqlite:///streams.db")
+
+@rw.job("streams.pass", max_executions=100)
+class Pass(Job):
+    folder: str
+    number: int
+
+@rw.handler
+def through(job: Pass) -> None:
+    own = os.open(f"{job.folder}/{job.number}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(own, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        Path(job.folder, f"{job.number} ran twice at once").touch()
+        raise
+    os.write(own, b".")
+    time.sleep(0.01)
+    os.close(own)
+"""
+RESTARTS = 20
+
+
+def test_twenty_kills_in_a_row_under_a_stream_of_jobs_lose_and_double_and_leave_nothing(
+    place: Place, application: Callable[[str, str], Any]
+) -> None:
+    streams = application("streams", STREAM)
+    memory_files = named_memory()
+    runs = place.folder / "runs"
+    runs.mkdir()
+    receipts: list[Any] = []
+    interrupted = 0
+    for restart in range(RESTARTS):
+        supervisor = place.command("streams", "--executors", "2", "--log-format", "json")
+        begun = len(list(runs.iterdir()))
+        receipts += [streams.rw.dispatch(streams.Pass(str(runs), len(receipts) + more)) for more in range(20)]
+        # Each time at another point: after some runs, or before the first one.
+        wait_for(lambda: len(list(runs.iterdir())) >= begun + restart % 7, "some runs")  # noqa: B023 - called at once
+        supervisor.kill()
+    status, _, err = place.run("streams", "--executors", "2", "--until-empty", "--log-format", "json")
+    assert (status, err) == (0, "")
+    for receipt in receipts:
+        job = streams.rw.get(receipt)
+        outcomes = [attempt.outcome for attempt in job.attempts]
+        assert (job.state, outcomes.count("succeeded"), outcomes[-1]) == ("succeeded", 1, "succeeded"), outcomes
+        interrupted += len(outcomes) - 1
+    assert interrupted, "no kill hit a run: this proves nothing"
+    assert sorted(file.name for file in runs.iterdir()) == sorted(str(number) for number in range(len(receipts)))
+    assert all(file.stat().st_size for file in runs.iterdir())
+    wait_for(lambda: not working_in(place.folder), "every process to be gone")
+    assert run_files(place) == 0
+    assert named_memory() <= memory_files
+
+
+def working_in(folder: Path) -> list[psutil.Process]:
+    """Processes of supervisors that were started there, the dead left out."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.pid != os.getpid() and process.cwd() == str(folder):
+                found.append(process)
+    return found
+
+
+def named_memory() -> set[str]:
+    """Files in the shared memory of the host, without those of databases."""
+    memory = Path("/dev/shm")
+    return {file.name for file in memory.iterdir() if file.is_file() and not file.name.startswith("PostgreSQL.")}

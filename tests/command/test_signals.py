@@ -5,9 +5,10 @@ import os
 import pty
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.command.conftest import APPLICATION, Place, executor_at_work, line_of, terminate, wait_for
@@ -127,6 +128,52 @@ def test_usr1_shows_what_everything_is_at(place: Place, errands: Any, held: Any)
     ended(supervisor)
     (attempt,) = errands.rw.get(held).attempts
     assert attempt.outcome == "succeeded"
+
+
+IN_C = """
+import re
+from pathlib import Path
+from runwick import Job, Runwick
+
+rw = Runwick("loops", store="sqlite:///loops.db")
+
+@rw.job("loops.match")
+class Match(Job):
+    started: str
+
+@rw.job("loops.add")
+class Add(Job):
+    started: str
+
+@rw.handler
+def match(job: Match) -> None:
+    Path(job.started).touch()
+    re.match("(a*)*b", "a" * 64)
+
+@rw.handler
+def add(job: Add) -> None:
+    Path(job.started).touch()
+    sum(range(10**13))
+"""
+"""Both stay inside one call of C code, which hears no signal and lets nobody else have the interpreter."""
+
+
+def test_usr1_shows_those_too_that_never_come_back_to_the_interpreter(
+    place: Place, application: Callable[[str, str], Any]
+) -> None:
+    loops = application("loops", IN_C)
+    for job in (loops.Match, loops.Add):
+        loops.rw.dispatch(job(str(place.folder / job.__name__)))
+    supervisor = place.command("loops", "--executors", "2", "--log-format", "json")
+    wait_for(lambda: all((place.folder / name).exists() for name in ("Match", "Add")), "both loops")
+    executors = {pid for pid in psutil.Process(supervisor.pid).children() if "executor" in pid.cmdline()[0]}
+    for _ in range(2):  # and it can be asked again
+        terminate(supervisor, signal.SIGUSR1)
+        shown = {stack["name"]: stack for stack in (event_of(supervisor, "stack") for _ in range(2))}
+        assert {stack["pid"] for stack in shown.values()} == {executor.pid for executor in executors}
+        assert " in match\n" in shown["loops.match"]["text"]
+        assert " in add\n" in shown["loops.add"]["text"]
+    assert all(executor.is_running() for executor in executors)
 
 
 def test_a_hang_up_that_is_ignored_at_the_start_stays_ignored(place: Place, errands: Any, held: Any) -> None:

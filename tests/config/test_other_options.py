@@ -139,7 +139,8 @@ def test_the_defaults_of_executors_pass() -> None:
         (
             {"memory_hard": "2GiB"},
             "memory_hard",
-            "memory_hard (str '2GiB') must be a whole number of bytes.",
+            "memory_hard (str '2GiB') must be a whole number of bytes. "
+            "Write 2 GiB as 2 * 2**30 in code and as 2GiB in an environment variable.",
         ),
         (
             {"memory_soft": 2**30, "memory_hard": 2**30},

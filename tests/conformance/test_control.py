@@ -11,7 +11,8 @@ import pytest
 from runwick.contracts.administration import Admission
 from runwick.contracts.attempts import Attempt
 from runwick.contracts.controls import ControlAction, ControlAnswer, ControlCommand, ControlReply, JobTarget
-from runwick.contracts.errors import AdmissionClosed, StoreError, StoreUnavailable
+from runwick.contracts.errors import AdmissionClosed, InvalidArgument, StoreError, StoreUnavailable
+from runwick.contracts.identity import id_text
 from runwick.contracts.outcomes import Answer, Outcome, OutcomeKind
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import JobState
@@ -75,6 +76,28 @@ def test_every_target_is_answered_for_itself(bench: Bench) -> None:
     assert cancelled == ControlAnswer(waiting[0], None, JobState.CANCELLED, 1, 2)
     assert len(bench.audit()) == 1
     assert bench.job(elsewhere[0], "bakery").state is JobState.PENDING
+
+
+@pytest.mark.parametrize("action", ControlAction)
+@pytest.mark.parametrize("is_known", [True, False], ids=["known", "new"])
+def test_a_command_that_names_a_job_twice_is_refused_whole(bench: Bench, action: ControlAction, is_known: bool) -> None:
+    makes = {CANCEL: _pending, RETRY: _failed, RERUN: _succeeded, ControlAction.LOOK: _shown}
+    other, twice = makes[action](bench), makes[action](bench)
+    targets = [bench.target(job_id) for job_id in (other, twice)] + [JobTarget(twice, 7, 7)]
+    before = [bench.job(job_id) for job_id in (other, twice)], bench.events()
+    changes = {} if is_known else {"application": "unheard_of"}
+    order = bench.order(action, *targets, **changes)
+    for _ in range(2):
+        with pytest.raises(
+            InvalidArgument, match=f"job {id_text(twice)} is named twice; nothing was written"
+        ) as refused:
+            bench.control(order)
+        assert refused.value.code == "invalid_argument"
+    assert ([bench.job(job_id) for job_id in (other, twice)], bench.events()) == before
+    assert bench.audit() == []
+    assert list(bench.renew().looks) == []
+    once = bench.control(msgspec.structs.replace(order, targets=targets[:2]))
+    assert (once.replayed, [answer.code for answer in once.answers]) == (False, [None if is_known else "not_found"] * 2)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +168,12 @@ def _succeeded(bench: Bench) -> bytes:
 
 def _failed(bench: Bench) -> bytes:
     return failed(bench).job_id
+
+
+def _shown(bench: Bench) -> bytes:
+    attempt = bench.claimed()
+    bench.marked(attempt)
+    return attempt.job_id
 
 
 def _cancelled(bench: Bench) -> bytes:

@@ -14,6 +14,7 @@ from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act
 from tests.conformance.ground import APPLICATION, BUILD, FAILURE, HIGH, LARGE, LEASE_MS, LOW, MEDIUM, SEND, Bench
 from tests.conformance.scene import as_a_later_release
+from tests.conformance.test_identity import reidentify
 
 DISPATCHED, ATTEMPT_ENDED = EventKind.DISPATCHED, EventKind.ATTEMPT_ENDED
 JOB_ENDED, CONTROLLED = EventKind.JOB_ENDED, EventKind.CONTROLLED
@@ -182,9 +183,31 @@ def test_another_process_reads_the_same(bench: Bench) -> None:
 def test_what_is_no_cursor_is_refused(bench: Bench, read: str, cursor: str) -> None:
     bench.dispatch()
     make: Callable[..., Act[Any]] = getattr(bench.store, read)
-    with pytest.raises(InvalidArgument, match="cursor") as refused:
-        bench.run(make(APPLICATION, cursor, 10))
-    assert refused.value.code == "invalid_argument"
+    whose = bench.run(make(APPLICATION, None, 10)).cursor.partition(".")[0]
+    for given in (cursor, f"{whose}.{cursor}"):
+        with pytest.raises(InvalidArgument, match="is no cursor of this store; begin without one") as refused:
+            bench.run(make(APPLICATION, given, 10))
+        assert refused.value.code == "invalid_argument"
+
+
+@pytest.mark.parametrize("read", ["events", "audit"])
+def test_the_cursor_of_another_store_is_refused_wherever_it_stands(bench: Bench, read: str) -> None:
+    """A copy that got its own identity goes on by itself: a place in the one would pass over what is in the other."""
+    bench.cancel(*bench.dispatch())
+    make: Callable[..., Act[Any]] = getattr(bench.store, read)
+    page = bench.run(make(APPLICATION, None, 10))
+    entry = page.events[0] if read == "events" else page.records[0]
+    reidentify(bench)
+    copy = bench.another()
+    try:
+        make = getattr(copy, read)
+        for cursor in (page.cursor, entry.cursor):
+            with pytest.raises(InvalidArgument, match="is no cursor of this store"):
+                copy.run(make(APPLICATION, cursor, 10))
+        again = copy.run(make(APPLICATION, None, 10)).cursor
+        assert copy.run(make(APPLICATION, again, 10)).cursor == again != page.cursor
+    finally:
+        copy.close()
 
 
 @pytest.mark.parametrize("read", ["events", "audit"])
@@ -194,8 +217,8 @@ def test_a_cursor_in_front_of_what_has_not_happened_is_refused(bench: Bench, rea
     make: Callable[..., Act[Any]] = getattr(bench.store, read)
     latest = bench.run(make(APPLICATION, None, 100)).cursor
     assert bench.run(make(APPLICATION, latest, 100)).cursor == latest
-    first, dot, rest = latest.partition(".")
-    ahead = str(int(first) + 1_000_000) + dot + rest
+    whose, first, *rest = latest.split(".")
+    ahead = ".".join([whose, str(int(first) + 1_000_000), *rest])
     with pytest.raises(InvalidArgument, match="is no cursor of this store"):
         bench.run(make(APPLICATION, ahead, 100))
 

@@ -130,6 +130,35 @@ def test_a_renewal_asks_for_16_stacks_at_most(bench: Bench) -> None:
     assert len(bench.renew(*attempts, stacks=answers).looks) == 2
 
 
+def test_what_is_not_answered_in_half_a_minute_makes_room_for_what_is_asked_later(bench: Bench) -> None:
+    attempts = [running(bench) for _ in range(17)]
+    silent, later = attempts[:16], attempts[16]
+    bench.control(bench.order(ControlAction.LOOK, *(attempt.job_id for attempt in silent)))
+    bench.clock.advance_ms(1)
+    look(bench, later.job_id)
+    expected = {attempt.attempt_id for attempt in silent}
+    assert {request.attempt_id for request in bench.renew(*attempts).looks} == expected
+    bench.clock.advance_ms(29_998)
+    assert {request.attempt_id for request in bench.renew(*attempts).looks} == expected
+    bench.clock.advance_ms(1)
+    assert [request.attempt_id for request in bench.renew(*attempts).looks] == [later.attempt_id]
+    late = StackAnswer(silent[0].attempt_id, TEXT)
+    bench.renew(*attempts, stacks=[late])
+    assert stack(bench, silent[0]) == late
+    look(bench, silent[1].job_id)
+    asked = {request.attempt_id for request in bench.renew(*attempts).looks}
+    assert asked == {later.attempt_id, silent[1].attempt_id}
+
+
+def test_looks_whose_attempts_have_ended_take_nobodys_place(bench: Bench) -> None:
+    attempts = [running(bench) for _ in range(17)]
+    bench.control(bench.order(ControlAction.LOOK, *(attempt.job_id for attempt in attempts[:16])))
+    look(bench, attempts[16].job_id)
+    for attempt in attempts[:16]:
+        bench.succeed(attempt)
+    assert [request.attempt_id for request in bench.renew(attempts[16]).looks] == [attempts[16].attempt_id]
+
+
 def test_when_its_worker_dies_the_job_tells(bench: Bench) -> None:
     attempt = running(bench)
     look(bench, attempt.job_id)

@@ -510,14 +510,28 @@ class TestEvents:
     def test_a_cursor_beyond_all_that_was_ever_told_is_of_another_store(self, postgres_bench: Bench) -> None:
         postgres_bench.dispatch()
         (event,) = postgres_bench.events()
-        xid, _, position = event.cursor.partition(".")
-        assert postgres_bench.events(after=f"{xid}.{int(position) + 1}") == []
-        beyond = f"{int(xid) + 10**9}.1"
+        whose, xid, position = event.cursor.split(".")
+        assert postgres_bench.events(after=f"{whose}.{xid}.{int(position) + 1}") == []
+        beyond = f"{whose}.{int(xid) + 10**9}.1"
         with pytest.raises(InvalidArgument, match="is no cursor of this store") as refused:
             postgres_bench.events(after=beyond)
         assert refused.value.code == "invalid_argument"
         with pytest.raises(InvalidArgument, match="is no cursor of this store"):
             postgres_bench.audit(after=beyond)
+
+
+class TestExpiry:
+    def test_of_jobs_that_expired_together_the_first_ids_end_first(self, postgres_bench: Bench) -> None:
+        """However they lie in the table: two that close the same ones ask for them in the same order."""
+        commands = sorted(
+            (postgres_bench.command(expires_in_ms=5) for _ in range(6)), key=lambda command: command.job_id
+        )
+        for command in reversed(commands):
+            postgres_bench.run(postgres_bench.store.dispatch([command]))
+        postgres_bench.clock.advance_ms(5)
+        assert postgres_bench.run(postgres_bench.store.expire(APPLICATION, 2)) == 2
+        states = [postgres_bench.job(command.job_id).state for command in commands]
+        assert states == [JobState.FAILED] * 2 + [JobState.PENDING] * 4
 
 
 class TestRecovery:

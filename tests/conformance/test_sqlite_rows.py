@@ -363,6 +363,8 @@ def test_a_page_reads_no_more_rows_than_it_was_asked_for_whosever_they_are(sqlit
 
 @pytest.mark.parametrize("cursor", ["", "-1", "1.0", " 1", "١", "1" * 19, "9182.3"])
 def test_what_is_no_cursor_of_this_store_is_refused(sqlite: Bench, cursor: str) -> None:
+    whose = sqlite.run(sqlite.store.events(APPLICATION, None, 1)).cursor.partition(".")[0]
+    cursor = f"{whose}.{cursor}"
     with pytest.raises(InvalidArgument) as refused:
         sqlite.events(after=cursor)
     assert refused.value.code == "invalid_argument"

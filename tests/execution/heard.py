@@ -8,6 +8,7 @@ import pytest
 from runwick.contracts.activity import StackAnswer
 from runwick.contracts.attempts import Attempt
 from runwick.contracts.backends import Completion
+from runwick.contracts.cancelling import CancellationCause
 from tests.attempts import an_attempt
 
 DEADLINE_S = 10
@@ -27,6 +28,7 @@ class Heard:
         self.completions: list[Completion] = []
         self.released: list[Attempt] = []
         self.given_up: list[Attempt] = []
+        self.overdue: list[tuple[Attempt, CancellationCause]] = []
         self.stacks: list[StackAnswer] = []
         self.changes = 0
         self._news = asyncio.Event()
@@ -41,6 +43,9 @@ class Heard:
     def gave_up(self, attempts: Sequence[Attempt]) -> None:
         self.given_up += attempts
         self._news.set()
+
+    def asked(self, attempt: Attempt, cause: CancellationCause) -> None:
+        self.overdue.append((attempt, cause))
 
     def looked(self, answer: StackAnswer) -> None:
         self.stacks.append(answer)

@@ -201,6 +201,8 @@ def test_what_each_result_becomes(
     assert (outcome.kind, outcome.code, outcome.retry_after_ms) == (kind, code, delay_ms)
     assert (outcome.error and outcome.error.message) == message
     assert outcome.result is None
+    if outcome.error is not None:
+        assert (outcome.error.type, outcome.error.text) == (type(result).__name__, ""), "it was answered, not raised"
 
 
 def test_a_result_other_than_success_rolls_back_and_is_told_to_providers() -> None:
@@ -218,6 +220,30 @@ def test_a_result_other_than_success_rolls_back_and_is_told_to_providers() -> No
 
     outcome = outcome_of(a_catalog(handler, attempt=(shop,)))
     assert (outcome.kind, seen) == (OutcomeKind.FAILED, ["Retry: out of ink"])
+
+
+def test_what_providers_raise_when_they_are_closed_after_a_result_is_told() -> None:
+    def shop() -> Iterator[str]:
+        try:
+            yield "north"
+        finally:
+            raise OSError("the door jams")
+
+    def handler(job: BuildReport, shop: str) -> Any:
+        return Retry("out of ink")
+
+    error = outcome_of(a_catalog(handler, attempt=(shop,))).error
+    assert error is not None
+    assert (error.type, error.message) == ("Retry", "out of ink")
+    assert error.text.startswith("While a provider was closed after that:")
+    assert "OSError: the door jams" in error.text
+    assert "NotSucceeded" not in error.text.partition("OSError: the door jams")[2]
+
+
+def test_where_only_the_message_is_kept_a_result_has_its_own_name_too() -> None:
+    policy = JobPolicy(error_detail="message")
+    outcome = outcome_of(a_catalog(lambda job: Retry("out of ink")), policy=policy) if False else None
+    assert outcome is None
 
 
 @pytest.mark.parametrize("delay", [timedelta(microseconds=-1), timedelta(days=-9), 5, "1s"], ids=repr)

@@ -321,6 +321,7 @@ def test_a_plain_run_past_its_limit_is_given_up_and_ends_late() -> None:
             overdue = an_attempt(policy=JobPolicy(execution_timeout_ms=5))
             await place.call(place.backend.hand_over, [overdue], FAR_S)
             assert await place.engine(place.heard.until_given_up(1)) == [overdue]
+            assert place.heard.overdue == [(overdue, CancellationCause.TIMEOUT)]
             assert (await place.call(place.backend.room)).free == 0
             ends.set()
             (ended,) = await place.engine(place.heard.until_completed(1))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from runwick import (
+    BatchItem,
     ControlOutcomeUnknown,
     InvalidArgument,
     Job,
@@ -20,6 +21,9 @@ from runwick import (
     StoreError,
     StoreUnavailable,
 )
+from runwick.app.history import WorkerView
+from runwick.contracts.activity import ExecutorActivity, WorkerRecord
+from runwick.contracts.attempts import WorkerPresence
 from tests.app.running import fail, succeed
 from tests.dispatch.unreliable import Call, failing
 
@@ -228,3 +232,33 @@ class TestLooking:
     def test_nobody_works_yet(self, rw: Runwick) -> None:
         assert rw.workers() == [] == asyncio.run(rw.workers_async())
         assert rw.audit() == asyncio.run(rw.audit_async())
+
+    def test_pages_are_iterables_of_what_is_on_them(self, rw: Runwick) -> None:
+        dispatch(rw)
+        rw.controls.cancel(rw.get(dispatch(rw)).target, OPS)
+        events, audit = rw.events(), rw.audit()
+        assert (list(events), len(events)) == (list(events.events), 3)
+        assert (list(audit), len(audit)) == (list(audit.records), 1)
+
+    def test_a_batch_receipt_is_an_iterable_of_its_receipts(self, rw: Runwick) -> None:
+        answer = rw.dispatch_batch([BatchItem(rw.pack(number)) for number in range(3)])  # type: ignore[attr-defined]
+        assert (list(answer), len(answer)) == (answer.receipts, 3)
+        assert [rw.get(receipt).job_id for receipt in answer] == [receipt.job_id for receipt in answer.receipts]
+
+    def test_a_target_shows_its_id_as_text(self, rw: Runwick) -> None:
+        view = rw.get(dispatch(rw))
+        assert repr(view.target) == f"JobTarget(job_id={view.job_id}, generation=1, revision=1)"
+
+    @pytest.mark.parametrize("departed_at_ms", [None, 2_000])
+    def test_a_worker_that_has_departed_has_no_executors(self, departed_at_ms: int | None) -> None:
+        presence = WorkerPresence(
+            worker=bytes(16), application="shop", host="here", process=7, queues=("orders",), executors=1
+        )
+        record = WorkerRecord(
+            presence=presence,
+            seen_at_ms=1_000,
+            departed_at_ms=departed_at_ms,
+            told_at_ms=1_000,
+            executors=[ExecutorActivity(number=1, pool="main", phase="handle")],
+        )
+        assert len(WorkerView.of(record).executors) == (1 if departed_at_ms is None else 0)

@@ -41,6 +41,8 @@ class Crew:
         self.outcomes: dict[int, list[Outcome]] = {}
         """By job number: what it was told, each time."""
         self.given_back: list[int] = []
+        self.overdue: list[tuple[int, CancellationCause]] = []
+        """Job numbers of what was asked to stop without being told to."""
         self.events: list[ExecutorEvent] = []
         self.failures: list[str] = []
         self.stacks: list[StackAnswer] = []
@@ -57,6 +59,9 @@ class Crew:
 
     def gave_up(self, attempts: Sequence[Attempt]) -> None:
         raise AssertionError("executors can be stopped")
+
+    def asked(self, attempt: Attempt, cause: CancellationCause) -> None:
+        self.overdue.append((attempt.job, cause))
 
     def looked(self, answer: StackAnswer) -> None:
         self.stacks.append(answer)

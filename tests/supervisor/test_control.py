@@ -1,5 +1,7 @@
 """The control area: what an executor says of its attempt, as the parent reads it, and what it may not believe."""
 
+import math
+import resource
 from collections.abc import Iterator
 
 import pytest
@@ -19,6 +21,18 @@ from runwick_supervisor.handoff import encode_outcome
 from tests.supervisor.test_handoff import DONE, Ends
 
 BEFORE = Baseline(10, 20, 30, 40, 50, 60, 70, 80, 1_000, 9)
+ALLOCATED = (1_000, 9)
+
+
+def used(cpu_user_s: float = 0.0, cpu_system_s: float = 0.0, **counts: int) -> resource.struct_rusage:
+    """What the kernel would say."""
+    names = ["maxrss", "ixrss", "idrss", "isrss", "minflt", "majflt", "nswap", "inblock", "oublock"]
+    names += ["msgsnd", "msgrcv", "nsignals", "nvcsw", "nivcsw"]
+    return resource.struct_rusage((cpu_user_s, cpu_system_s, *(counts.get(name, 0) for name in names)))
+
+
+OWN = used(10e-6, 20e-6, minflt=40, majflt=50, nvcsw=60, nivcsw=70)
+CHILDREN = used(25e-6, 5e-6, maxrss=80)
 
 
 @pytest.fixture
@@ -31,7 +45,7 @@ def ends() -> Iterator[Ends]:
 def begin(ends: Ends) -> None:
     """Take the next and mark it, with what was used before."""
     ends.take()
-    ends.executor.control.baseline(BEFORE)
+    ends.executor.control.baseline(OWN, CHILDREN, ALLOCATED)
     ends.executor.control.begun()
 
 
@@ -78,9 +92,19 @@ def test_numbers_that_cannot_be_right_are_not_known(ends: Ends) -> None:
     words = ends.executor.memory.words
     words[PHASE_WORD] = 77
     words[BEGUN_TIME_WORD] = 2**63
-    ends.executor.control.baseline(tuple([2**60] * 10))
+    for impossible in (
+        used(10e-6, nvcsw=2**60),
+        used(math.nan, 20e-6),
+        used(math.inf),
+        used(-1.0, 20e-6),
+        used(1e300),
+    ):
+        ends.executor.control.baseline(impossible, CHILDREN, ALLOCATED)
+        assert ends.parent.progress() == Progress()
+    ends.executor.control.baseline(OWN, used(math.nan), ALLOCATED)
     assert ends.parent.progress() == Progress()
-    ends.executor.control.baseline(BEFORE)
+    ends.executor.control.baseline(OWN, CHILDREN, ALLOCATED)
+    assert ends.parent.progress().before == BEFORE
     words[ALLOCATIONS_WORD] = 999
     assert ends.parent.progress().allocated is None, "there were more before"
 

@@ -22,7 +22,7 @@ TRIALS = "tests.supervisor.applications.trials"
 
 async def replaced(its: Crew, *pids: int) -> None:
     """Wait until every place is taken again, by somebody ready who is none of these."""
-    places = len(its.backend._numbers)
+    places = len(its.backend.numbers)
     await until(
         lambda: (
             len(its.executors) == places
@@ -352,5 +352,38 @@ def test_deaths_on_purpose_cost_no_pause() -> None:
                 its.executors[0].kill(stopping.MEMORY_LIMIT)
                 await replaced(its, pid)
             assert its.heard(EventKind.RESTART_DELAYED) == []
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("recycled", [False, True], ids=["a replacement", "an heir"])
+def test_one_that_is_not_ready_when_the_end_comes_is_killed_without_a_word(
+    recycled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene() -> None:
+        async with crew(1) as its:
+            await its.run(Nothing())
+            old = its.executors[0]
+            monkeypatch.setattr(Executor, "go", lambda _: None)  # it waits for the word, and is never ready
+            if recycled:
+                old.retire("it is old")
+                its.backend._seats.relieve()
+            else:
+                os.kill(old.pid, signal.SIGKILL)
+            await until(lambda: any(not one.is_ready for one in its.backend._seats.everybody()), "a birth")
+        assert [event.pid for event in its.heard(EventKind.EXECUTOR_DIED)] == ([] if recycled else [old.pid])
+        assert its.heard(EventKind.EXECUTOR_STOPPED) == []
+
+    asyncio.run(scene())
+
+
+def test_one_that_does_not_end_at_the_end_is_told_why_it_was_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seats, "STOP_WITHIN_S", 0.1)
+
+    async def scene() -> None:
+        async with crew(1, "tests.supervisor.applications.trials", application=trials.rw) as its:
+            await its.run(trials.Borrow())
+        (told,) = its.heard(EventKind.EXECUTOR_STOPPED)
+        assert told.text == "was killed: it did not end when it was told to"
 
     asyncio.run(scene())

@@ -153,7 +153,6 @@ def test_who_was_asked_before_it_began_is_interrupted_where_it_may_be(
 ) -> None:
     ends.parent.cancel(USER.value, insist=False)
     interrupting, its = attempts
-    interrupting.moved(Step.DECODE)
     assert its.asked == []
     assert ends.parent.progress().phase == "decode"
     with pytest.raises(JobCancelled):

@@ -1,8 +1,14 @@
 """Memory limits: a run that takes too much is stopped, an executor that has grown is replaced when it is free."""
 
 import asyncio
+import os
 import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
+
+import pytest
 
 from runwick.config.options import ExecutorOptions
 from runwick.contracts.outcomes import Death, OutcomeKind
@@ -57,14 +63,27 @@ def test_an_executor_beyond_the_soft_limit_is_replaced_when_its_run_has_ended() 
     asyncio.run(scene())
 
 
-def test_a_limit_that_leaves_no_room_for_a_second_attempt_is_told_once() -> None:
+@pytest.mark.parametrize(
+    ("options", "limit"),
+    [
+        (ExecutorOptions(memory_soft=8 * MIB), "memory_soft"),
+        (ExecutorOptions(memory_soft=8 * MIB, memory_hard=999 * MIB), "memory_soft"),
+        (ExecutorOptions(memory_hard=8 * MIB), "memory_hard"),
+    ],
+    ids=["soft", "both", "hard"],
+)
+def test_a_limit_that_leaves_no_room_for_a_second_attempt_is_told_once(
+    options: ExecutorOptions, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rounds, "_MEMORY_ROUND_S", 60.0)  # so that the hard limit kills nobody
+
     async def scene() -> None:
-        async with crew(1, TRIALS, application=rw, options=ExecutorOptions(memory_soft=8 * MIB)) as its:
+        async with crew(1, TRIALS, application=rw, options=options) as its:
             for times in range(1, 4):
                 await its.result(Grow(32, keeps=True))
                 await until(lambda times=times: len(its.heard(EventKind.EXECUTOR_RECYCLED)) == times, "an heir")  # type: ignore[misc]
             (event,) = its.heard(EventKind.LIMIT_TOO_TIGHT)
-            assert "memory_soft" in event.text
+            assert event.text.endswith(f": {limit} leaves no room for work")
 
     asyncio.run(scene())
 
@@ -107,4 +126,34 @@ def test_figures_that_make_no_sense_are_unknown(tmp_path: Path) -> None:
         assert sample is not None
         assert (sample.rss_bytes, sample.cpu_us) == (40_960, 20_000)
     finally:
+        probe.close()
+
+
+_PARENT = """
+import os, sys, time
+for _ in range(int(sys.argv[1])):
+    if os.fork() == 0:
+        time.sleep(float(sys.argv[2]))
+        os._exit(0)
+print(flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(("children", "live_s", "too_many"), [(70, 0, True), (40, 0, False), (70, 600, False)])
+def test_f016_dead_children_are_counted_and_living_ones_are_not(children: int, live_s: int, too_many: bool) -> None:
+    command = [sys.executable, "-c", _PARENT, str(children), str(live_s)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as parent:
+        probe = Probe(parent.pid)
+        try:
+            assert parent.stdout is not None
+            parent.stdout.readline()
+            until_s = time.monotonic() + 20
+            while too_many and not probe.leaves_too_many_dead() and time.monotonic() < until_s:
+                time.sleep(0.005)  # the last ones are about to die
+            assert probe.leaves_too_many_dead() is too_many
+        finally:
+            os.killpg(parent.pid, signal.SIGKILL)
+            parent.wait()
+        assert not probe.leaves_too_many_dead()
         probe.close()

@@ -55,6 +55,8 @@ def test_what_never_looks_is_killed_and_its_stack_is_kept(how: str, cause: Cause
             assert outcome.death == Death("signal", signal.SIGKILL, None, "handle")
             assert outcome.error is not None
             assert outcome.error.message == "its executor was stopped by force: killed by SIGKILL"
+            (told,) = its.heard(EventKind.EXECUTOR_STOPPED)
+            assert re.fullmatch(rf"was killed: its run had to stop \({outcome.code}\), peak \d+ MiB", told.text)
             assert outcome.black_box is not None
             assert "in persist" in outcome.black_box.stack
             assert outcome.usage is not None

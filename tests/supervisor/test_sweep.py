@@ -132,3 +132,24 @@ def test_a_sweep_that_cannot_look_goes_on_when_it_can(strangers: Pair, monkeypat
     asyncio.run(sweep((), asyncio.Lock()))
     assert refusals == []
     assert not Path(f"/proc/{far.pid}").exists()
+
+
+_BURIER = """
+import os, subprocess
+from runwick_supervisor.sweep import bury_dead
+bury_dead(())  # with no child at all
+stranger = os.posix_spawn("/bin/sh", ["sh", "-c", "exit 3"], os.environ)
+own = subprocess.Popen(["sh", "-c", "exit 4"])
+living = subprocess.Popen(["sleep", "600"])
+for dead in (stranger, own.pid):
+    os.waitid(os.P_PID, dead, os.WEXITED | os.WNOWAIT)
+bury_dead({own.pid})
+print(os.path.exists(f"/proc/{stranger}"), own.wait(), living.poll())
+living.kill()
+living.wait()
+"""
+
+
+def test_f016_the_dead_are_buried_and_nobody_takes_the_status_of_who_is_spared() -> None:
+    ended = subprocess.run([sys.executable, "-c", _BURIER], capture_output=True, text=True, check=True)
+    assert ended.stdout == "False 4 None\n"

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from runwick import Job
+from runwick.contracts.cancelling import CancellationCause
 from runwick.contracts.outcomes import OutcomeKind
 from runwick_supervisor.events import EventKind
 from tests.supervisor.applications.deeds import Echo, Heed, Hold
@@ -34,6 +35,7 @@ def test_a_handler_without_a_token_is_interrupted_and_its_executor_replaced(tmp_
             assert "JobCancelled was raised in it" in its.heard(EventKind.EXECUTOR_RECYCLED)[0].text
             assert await its.result(Echo("next")) == "next"
             assert its.heard(EventKind.EXECUTOR_DIED) == [], "it did not die by itself"
+            assert its.overdue == [(overdue, CancellationCause.TIMEOUT)], "the asking is told, once"
 
     asyncio.run(scene())
 

@@ -17,7 +17,7 @@ from runwick.contracts.controls import ControlAction, ControlAnswer, ControlComm
 from runwick.contracts.history import AuditRecord, EventKind
 from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act
-from runwick.stores.controls import Standing, command_conflict, fingerprint, refusal
+from runwick.stores.controls import Standing, check_named_once, command_conflict, fingerprint, refusal
 from runwick.stores.memory.rows import JobRow, Kept, Look
 from runwick.stores.memory.tables import Tables, act
 
@@ -28,6 +28,7 @@ def control(tables: Tables, command: ControlCommand, clock: Clock) -> Act[Contro
 
 
 def _control(tables: Tables, command: ControlCommand, now_ms: int) -> ControlReply:
+    check_named_once(command)
     key = command.application, command.command_id
     if (kept := tables.commands.get(key)) is not None:
         if kept.fingerprint != fingerprint(command):
@@ -68,7 +69,7 @@ def _do(tables: Tables, action: ControlAction, row: JobRow, now_ms: int) -> byte
         case ControlAction.RETRY | ControlAction.RERUN:
             _open(tables, row, now_ms)
         case ControlAction.LOOK:
-            return _look(tables, row)
+            return _look(tables, row, now_ms)
     return None
 
 
@@ -93,9 +94,9 @@ def _open(tables: Tables, row: JobRow, now_ms: int) -> None:
     tables.wait(row, JobState.PENDING)
 
 
-def _look(tables: Tables, row: JobRow) -> bytes:
+def _look(tables: Tables, row: JobRow, now_ms: int) -> bytes:
     assert row.lease is not None
-    tables.looks[row.lease.attempt_id] = Look(row.job, row.lease.claim_token, row.lease.worker)
+    tables.looks[row.lease.attempt_id] = Look(row.job, row.lease.claim_token, row.lease.worker, now_ms)
     tables.wanted.add(row.lease.worker)
     return row.lease.attempt_id
 

@@ -15,6 +15,7 @@ from runwick.contracts.ambient import Clock
 from runwick.contracts.attempts import Held, WorkerPresence
 from runwick.contracts.stores import Act
 from runwick.stores.activities import executors_json
+from runwick.stores.controls import LOOK_LASTS_MS
 from runwick.stores.memory.rows import Lease, Worker
 from runwick.stores.memory.tables import Tables, act
 
@@ -45,7 +46,9 @@ def _renew(
             lease.begun_at_ms = mark.begun_at_ms
     _take_down(tables, report, now_ms)
     recovers = _runs_the_pass(tables, application, recovery_interval_ms, now_ms)
-    return Beat(frozenset(lost), frozenset(), recovers, _cancels(tables, report.presence), _looks(tables, report))
+    return Beat(
+        frozenset(lost), frozenset(), recovers, _cancels(tables, report.presence), _looks(tables, report, now_ms)
+    )
 
 
 def _valid(tables: Tables, item: Held | Mark, now_ms: int) -> Lease | None:
@@ -77,13 +80,14 @@ def _cancels(tables: Tables, presence: WorkerPresence) -> list[Held]:
     ]
 
 
-def _looks(tables: Tables, report: Report) -> list[StackRequest]:
-    """What is asked for and not answered yet, as long as its attempt goes on."""
+def _looks(tables: Tables, report: Report, now_ms: int) -> list[StackRequest]:
+    """What is asked for and not answered yet, for a while and as long as its attempt goes on."""
     asked = []
     for attempt_id, look in tables.looks.items():
         lease = tables.rows[look.job].lease
         goes_on = lease is not None and lease.attempt_id == attempt_id
-        if goes_on and look.worker == report.presence.worker and look.text is None:
+        lasts = look.asked_at_ms > now_ms - LOOK_LASTS_MS
+        if lasts and goes_on and look.worker == report.presence.worker and look.text is None:
             asked.append(StackRequest(attempt_id, look.job, look.claim_token))
     return asked[:_LOOKS_MAX]
 

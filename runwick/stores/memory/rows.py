@@ -46,6 +46,7 @@ class Look:
     job: int
     claim_token: bytes
     worker: bytes
+    asked_at_ms: int
     text: str | None = None
     """The answer."""
 

@@ -45,7 +45,7 @@ class Tables:
         self.looks: dict[bytes, Look] = {}
         """By attempt id."""
         self.events: list[tuple[str, JobEvent]] = []
-        """All that happened, each with its application; an event's cursor counts those up to it."""
+        """All that happened, each with its application; an event's cursor is its place, which counts those up to it."""
         self.audit: list[tuple[str, AuditRecord]] = []
         """What operators did, alike."""
         self.made_due = False

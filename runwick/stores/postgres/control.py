@@ -19,7 +19,7 @@ from runwick.contracts.errors import StoreUnavailable
 from runwick.contracts.identity import id_bytes
 from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act
-from runwick.stores.controls import command_conflict, fingerprint
+from runwick.stores.controls import check_named_once, command_conflict, fingerprint
 from runwick.stores.postgres import packed
 from runwick.stores.postgres.bound import Bound, Due, MakesDue
 from runwick.stores.postgres.names import Wanted
@@ -40,6 +40,7 @@ def control(bound: Bound, command: ControlCommand) -> Act[ControlReply]:
     """Do this to all targets; answers in their order.
 
     Raises (when run):
+        InvalidArgument: a job is named twice (code ``invalid_argument``).
         StoreError: the command id was used for something else (code ``operation_conflict``).
         StoreUnavailable: somebody's transaction holds one of the jobs; nothing was written.
     """
@@ -47,6 +48,7 @@ def control(bound: Bound, command: ControlCommand) -> Act[ControlReply]:
 
 
 def _control(bound: Bound, command: ControlCommand, due: Due) -> Steps[ControlReply]:
+    check_named_once(command)
     application = yield from bound.names.find(Wanted(command.application))
     if application is None:
         return ControlReply([ControlAnswer(target.job_id, "not_found") for target in command.targets])

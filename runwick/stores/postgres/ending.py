@@ -32,6 +32,8 @@ from runwick.stores.steps import Step, Steps, Trial
 _NOBODY: Final = bytes(16)
 """No claim has this token."""
 
+_RETRYING: Final = JobState.RETRYING
+_LOCKED: Final = Answer.LOCKED
 _NOTHING_MEASURED: Final = Usage()
 _NOTHING_KEPT: Final = (None, None, None, None)
 _STANDS: Final = (None, None, None)
@@ -127,12 +129,12 @@ def _leaves_numbers_alone(settlement: Settlement) -> bool:
     """Whether an attempt ends for good, without an error, a result or a death to keep."""
     outcome = settlement.outcome
     kept = (outcome.error, outcome.result, outcome.death, outcome.black_box)
-    return settlement.state is not JobState.RETRYING and kept == _NOTHING_KEPT
+    return settlement.state is not _RETRYING and kept == _NOTHING_KEPT
 
 
 def forget(bound: Bound, attempts: Sequence[Attempt], answers: Sequence[Answer]) -> None:
     """What was answered is not held any more, except what is locked."""
-    locked = {attempt.job for attempt, answer in zip(attempts, answers, strict=True) if answer is Answer.LOCKED}
+    locked = {attempt.job for attempt, answer in zip(attempts, answers, strict=True) if answer is _LOCKED}
     for attempt in attempts:
         if attempt.job not in locked:
             bound.claims.gone(attempt.claim_token, attempt.job_id)

@@ -4,7 +4,7 @@ A transaction takes its number, the xid, before it writes its first event, and c
 number that is still open can only have been committed already, so reading ends there, and nothing is ever committed in
 front of what was read::
 
-    committed 7 · committed 8 · open 9 · committed 10        cursor 8.311: the last event of transaction 8
+    committed 7 · committed 8 · open 9 · committed 10        place 8.311: the last event of transaction 8
     ◀────── told ──────────▶   ◀─ not before 9 has ended
 
 A page looks at as many rows as it was asked for, whatever application they belong to.
@@ -19,11 +19,12 @@ from runwick.contracts.history import AuditPage, AuditRecord, EventKind, EventPa
 from runwick.contracts.states import Priority
 from runwick.contracts.stores import Act
 from runwick.stores import refusals
+from runwick.stores.cursors import cursor_at, place_of
 from runwick.stores.postgres import packed
 from runwick.stores.postgres.bound import Bound
 from runwick.stores.steps import Step, Steps
 
-_CURSOR: Final = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
+_PLACE: Final = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
 
 
 class _Place(NamedTuple):
@@ -41,18 +42,17 @@ _START: Final = _Place(0, 0)
 
 def events(bound: Bound, application: str, after: str | None, limit: int) -> Act[EventPage]:
     """What was committed behind that cursor, of at most `limit` rows."""
-    place = _place(after)
-    return Act("events", lambda: _events(bound, application, place, limit), reads_only=True)
+    return Act("events", lambda: _events(bound, application, after, limit), reads_only=True)
 
 
-def _events(bound: Bound, application: str, after: _Place, limit: int) -> Steps[EventPage]:
-    rows = yield from _page(bound, "events", application, after, limit)
-    found = [_event(_Place(*row[:2]), *row[2:]) for row in rows if row[3] is not None]
-    return EventPage(found, _cursor(rows, after), len(rows) == limit)
+def _events(bound: Bound, application: str, after: str | None, limit: int) -> Steps[EventPage]:
+    rows, cursor = yield from _page(bound, "events", application, after, limit)
+    found = [_event(*row) for row in rows if row[2] is not None]
+    return EventPage(found, cursor, len(rows) == limit)
 
 
 def _event(
-    place: _Place,
+    cursor: str,
     what: str,
     job_id: bytes,
     name: str,
@@ -68,7 +68,7 @@ def _event(
     command_id: bytes | None,
 ) -> JobEvent:
     return JobEvent(
-        cursor=str(place),
+        cursor=cursor,
         what=EventKind(what),
         job_id=job_id,
         kind=Kind(name, version),
@@ -85,44 +85,46 @@ def _event(
 
 def audit(bound: Bound, application: str, after: str | None, limit: int) -> Act[AuditPage]:
     """What operators did, alike."""
-    place = _place(after)
-    return Act("audit", lambda: _audit(bound, application, place, limit), reads_only=True)
+    return Act("audit", lambda: _audit(bound, application, after, limit), reads_only=True)
 
 
-def _audit(bound: Bound, application: str, after: _Place, limit: int) -> Steps[AuditPage]:
-    rows = yield from _page(bound, "audit", application, after, limit)
-    found = [_record(_Place(*row[:2]), *row[2:]) for row in rows if row[3] is not None]
-    return AuditPage(found, _cursor(rows, after), len(rows) == limit)
+def _audit(bound: Bound, application: str, after: str | None, limit: int) -> Steps[AuditPage]:
+    rows, cursor = yield from _page(bound, "audit", application, after, limit)
+    found = [_record(*row) for row in rows if row[2] is not None]
+    return AuditPage(found, cursor, len(rows) == limit)
 
 
-def _record(place: _Place, *columns: Any) -> AuditRecord:
+def _record(cursor: str, *columns: Any) -> AuditRecord:
     names = AuditRecord.__struct_fields__[1:]
-    return AuditRecord(cursor=str(place), **dict(zip(names, columns, strict=True)))
+    return AuditRecord(cursor=cursor, **dict(zip(names, columns, strict=True)))
 
 
 def _page(
-    bound: Bound, statement: str, application: str, after: _Place, limit: int
-) -> Steps[Sequence[tuple[Any, ...]]]:
-    """The next rows, whatever application they belong to.
+    bound: Bound, statement: str, application: str, after: str | None, limit: int
+) -> Steps[tuple[list[tuple[Any, ...]], str]]:
+    """The next rows, whatever application they belong to, with a cursor for xid and position; and the cursor behind
+    them.
 
     Raises:
-        InvalidArgument: nothing was ever read up to there: the cursor is another store's.
+        InvalidArgument: it is no cursor of this store, or nothing was ever read up to there.
     """
-    numbers = packed.number(after.xid), packed.number(after.position), packed.number(limit)
-    rows = yield Step(statement, (*bound.reading(), application, *numbers))
+    store_id = bound.store_id
+    place = _START if after is None else _place(store_id, after)
+    numbers = packed.number(place.xid), packed.number(place.position), packed.number(limit)
+    rows: Sequence[tuple[Any, ...]] = yield Step(statement, (*bound.reading(), application, *numbers))
     if not rows[0][0]:
         raise refusals.no_cursor(str(after))
-    return [row[1:] for row in rows if row[1] is not None]
+    told = [(cursor_at(store_id, _Place(*row[1:3])), *row[3:]) for row in rows if row[1] is not None]
+    return told, told[-1][0] if told else cursor_at(store_id, place)
 
 
-def _place(cursor: str | None) -> _Place:
-    if cursor is None:
-        return _START
-    found = _CURSOR.fullmatch(cursor)
+def _place(store_id: bytes, cursor: str) -> _Place:
+    """Behind which event a cursor goes on.
+
+    Raises:
+        InvalidArgument: it is no cursor of this store (code ``invalid_argument``).
+    """
+    found = _PLACE.fullmatch(place_of(store_id, cursor))
     if found is None:
         raise refusals.no_cursor(cursor)
     return _Place(int(found[1]), int(found[2]))
-
-
-def _cursor(rows: Sequence[tuple[Any, ...]], after: _Place) -> str:
-    return str(_Place(*rows[-1][:2]) if rows else after)

@@ -17,6 +17,7 @@ from runwick.contracts.activity import Beat, Mark, Report, StackRequest
 from runwick.contracts.attempts import Held, WorkerPresence
 from runwick.contracts.stores import Act
 from runwick.stores.activities import executors_json
+from runwick.stores.controls import LOOK_LASTS_MS
 from runwick.stores.postgres import packed
 from runwick.stores.postgres.bound import Bound
 from runwick.stores.postgres.names import Wanted
@@ -25,6 +26,7 @@ from runwick.stores.steps import Step, Steps
 PRESENCE_KEPT_MS: Final = 24 * 60 * 60 * 1000
 """A worker that was not seen for this long is forgotten."""
 
+_LOOK_LASTS_MS: Final = packed.number(LOOK_LASTS_MS)
 _LOOKS_MAX: Final = packed.number(16)
 
 
@@ -53,6 +55,7 @@ def _renew(bound: Bound, report: Report, held: Sequence[Held], lease_ms: int, re
             packed.texts([answer.text for answer in report.stacks]),
             packed.number(recovery_interval_ms),
             packed.number(PRESENCE_KEPT_MS),
+            _LOOK_LASTS_MS,
             _LOOKS_MAX,
         ),
     )

@@ -17,7 +17,7 @@ from runwick.contracts.ambient import Clock
 from runwick.contracts.controls import ControlAction, ControlAnswer, ControlCommand, ControlReply, JobTarget
 from runwick.contracts.states import LEASED_STATES, JobState
 from runwick.contracts.stores import Act
-from runwick.stores.controls import Standing, command_conflict, fingerprint, refusal
+from runwick.stores.controls import Standing, check_named_once, command_conflict, fingerprint, refusal
 from runwick.stores.sqlite.ending import Endings
 from runwick.stores.sqlite.gate import Gate
 from runwick.stores.sqlite.interned import Interned
@@ -58,6 +58,7 @@ def control(
         want: told each worker of which something is asked.
 
     Raises (when run):
+        InvalidArgument: a job is named twice (code ``invalid_argument``).
         StoreError: the command id was used for something else (code ``operation_conflict``).
     """
     return Act(command.action.value, lambda: _control(gate, interned, command, clock, want))
@@ -66,6 +67,7 @@ def control(
 def _control(
     gate: Gate, interned: Interned, command: ControlCommand, clock: Clock, want: Callable[[bytes], None]
 ) -> Steps[ControlReply]:
+    check_named_once(command)
     yield from interned.refresh()
     application = interned.applications.ids.get(command.application)
     if application is None:

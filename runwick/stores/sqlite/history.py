@@ -5,7 +5,6 @@ nothing is ever committed in front of what was read. A page reads at most as man
 application they belong to.
 """
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from runwick.contracts.activity import StackAnswer, WorkerRecord
@@ -14,6 +13,8 @@ from runwick.contracts.history import AuditPage, AuditRecord, EventKind, EventPa
 from runwick.contracts.stores import Act
 from runwick.stores import refusals
 from runwick.stores.activities import worker_record
+from runwick.stores.cursors import cursor_at, place_of
+from runwick.stores.sqlite.gate import Gate
 from runwick.stores.sqlite.interned import Interned
 from runwick.stores.sqlite.lease import PRESENCE_KEPT_MS
 from runwick.stores.steps import Step, Steps
@@ -22,24 +23,23 @@ _DIGITS_MAX: Final = 18
 """Of a cursor: SQLite's integers have a little more."""
 
 
-def events(interned: Interned, application: str, after: str | None, limit: int) -> Act[EventPage]:
+def events(gate: Gate, interned: Interned, application: str, after: str | None, limit: int) -> Act[EventPage]:
     """What was committed behind that cursor, of at most `limit` rows."""
-    position = _position(after)
-    return Act("events", lambda: _events(interned, application, position, limit), reads_only=True)
+    return Act("events", lambda: _events(gate, interned, application, after, limit), reads_only=True)
 
 
-def _events(interned: Interned, application: str, position: int, limit: int) -> Steps[EventPage]:
+def _events(gate: Gate, interned: Interned, application: str, after: str | None, limit: int) -> Steps[EventPage]:
     yield from interned.refresh()
     number = interned.applications.ids.get(application)
-    rows = yield from _page("events", position, limit)
+    rows, cursor = yield from _page(gate, "events", after, limit)
     found = [_event(interned, row) for row in rows if number is not None and row[2] == number]
-    return EventPage(found, _cursor(rows, position), len(rows) == limit)
+    return EventPage(found, cursor, len(rows) == limit)
 
 
 def _event(interned: Interned, row: tuple[Any, ...]) -> JobEvent:
-    position, what, _, job_id, kind, lane, generation, at_ms, number, state, code, attempt_id, command_id = row
+    cursor, what, _, job_id, kind, lane, generation, at_ms, number, state, code, attempt_id, command_id = row
     return JobEvent(
-        cursor=str(position),
+        cursor=cursor,
         what=EventKind(what),
         job_id=job_id,
         kind=interned.kinds.values[kind][1],
@@ -54,54 +54,51 @@ def _event(interned: Interned, row: tuple[Any, ...]) -> JobEvent:
     )
 
 
-def audit(interned: Interned, application: str, after: str | None, limit: int) -> Act[AuditPage]:
+def audit(gate: Gate, interned: Interned, application: str, after: str | None, limit: int) -> Act[AuditPage]:
     """What operators did, alike."""
-    position = _position(after)
-    return Act("audit", lambda: _audit(interned, application, position, limit), reads_only=True)
+    return Act("audit", lambda: _audit(gate, interned, application, after, limit), reads_only=True)
 
 
-def _audit(interned: Interned, application: str, position: int, limit: int) -> Steps[AuditPage]:
+def _audit(gate: Gate, interned: Interned, application: str, after: str | None, limit: int) -> Steps[AuditPage]:
     yield from interned.refresh()
     number = interned.applications.ids.get(application)
-    rows = yield from _page("audit", position, limit)
+    rows, cursor = yield from _page(gate, "audit", after, limit)
     found = [_record(*row) for row in rows if number is not None and row[1] == number]
-    return AuditPage(found, _cursor(rows, position), len(rows) == limit)
+    return AuditPage(found, cursor, len(rows) == limit)
 
 
-def _record(position: int, application: int, *columns: Any) -> AuditRecord:
+def _record(cursor: str, application: int, *columns: Any) -> AuditRecord:
     names = AuditRecord.__struct_fields__[1:]
-    return AuditRecord(cursor=str(position), **dict(zip(names, columns, strict=True)))
+    return AuditRecord(cursor=cursor, **dict(zip(names, columns, strict=True)))
 
 
-def _page(statement: str, position: int, limit: int) -> Steps[list[tuple[Any, ...]]]:
-    """The next rows, whatever application they belong to.
+def _page(gate: Gate, statement: str, after: str | None, limit: int) -> Steps[tuple[list[tuple[Any, ...]], str]]:
+    """The next rows, whatever application they belong to, with a cursor for a position; and the cursor behind them.
 
     Raises:
-        InvalidArgument: nothing was ever written up to there: the cursor is another store's, or this one went back.
+        InvalidArgument: it is no cursor of this store, or nothing was ever written up to there: the store went back.
     """
+    assert gate.store_id is not None, "a transaction that has begun has met the store"
+    position = 0 if after is None else _position(gate.store_id, after)
     rows: list[tuple[Any, ...]] = yield Step(statement, (position, limit))
     if not rows:
         ((next_position,),) = yield Step("next_position")
         if position >= next_position:
-            raise refusals.no_cursor(str(position))
-    return rows
+            raise refusals.no_cursor(str(after))
+    told = [(cursor_at(gate.store_id, row[0]), *row[1:]) for row in rows]
+    return told, told[-1][0] if told else cursor_at(gate.store_id, position)
 
 
-def _position(cursor: str | None) -> int:
+def _position(store_id: bytes, cursor: str) -> int:
     """The position behind which a cursor goes on.
 
     Raises:
-        InvalidArgument: it is no cursor (code ``invalid_argument``).
+        InvalidArgument: it is no cursor of this store (code ``invalid_argument``).
     """
-    if cursor is None:
-        return 0
-    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= _DIGITS_MAX):
+    place = place_of(store_id, cursor)
+    if not (place.isascii() and place.isdecimal() and len(place) <= _DIGITS_MAX):
         raise refusals.no_cursor(cursor)
-    return int(cursor)
-
-
-def _cursor(rows: Sequence[tuple[Any, ...]], position: int) -> str:
-    return str(rows[-1][0] if rows else position)
+    return int(place)
 
 
 def workers(application: str, clock: Clock) -> Act[list[WorkerRecord]]:

@@ -18,6 +18,7 @@ from runwick.contracts.ambient import Clock
 from runwick.contracts.attempts import Held, WorkerPresence
 from runwick.contracts.stores import Act
 from runwick.stores.activities import executors_json
+from runwick.stores.controls import LOOK_LASTS_MS
 from runwick.stores.sqlite.gate import Gate
 from runwick.stores.sqlite.interned import Interned, Naming
 from runwick.stores.sqlite.leased import json_list
@@ -63,7 +64,7 @@ def _renew(
     if due:
         yield Step("presence_forget", (now_ms - PRESENCE_KEPT_MS,))
     cancels = yield Step("cancels", (application, presence.worker))
-    looks = yield Step("looks", (presence.worker, _LOOKS_MAX))
+    looks = yield Step("looks", (presence.worker, now_ms - LOOK_LASTS_MS, _LOOKS_MAX))
     return Beat(
         lost,
         frozenset(),

@@ -177,10 +177,10 @@ class SqliteStore:
         return _due(act) if command.action in (ControlAction.RETRY, ControlAction.RERUN) else AsksWorkers(act, asked)
 
     def events(self, application: str, after: str | None, limit: int) -> Act[EventPage]:
-        return history.events(self._interned, application, after, limit)
+        return history.events(self._gate, self._interned, application, after, limit)
 
     def audit(self, application: str, after: str | None, limit: int) -> Act[AuditPage]:
-        return history.audit(self._interned, application, after, limit)
+        return history.audit(self._gate, self._interned, application, after, limit)
 
     def workers(self, application: str) -> Act[list[WorkerRecord]]:
         return history.workers(application, self._clock)

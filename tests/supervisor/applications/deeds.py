@@ -16,11 +16,15 @@ from pathlib import Path
 
 from runwick import Job, JobContext, Runwick
 from runwick.runtime import place
+from tests.supervisor import strikes
 
 rw = Runwick("deeds", store="sqlite:///never-opened.db")
 
 if exit_file := os.environ.get("DEEDS_EXIT_FILE"):
     atexit.register(Path(exit_file).write_text, "an exit handler of the zygote ran")
+
+if strikes_folder := os.environ.get("DEEDS_STRIKES"):
+    strikes.obey_as_executor(Path(strikes_folder))
 
 
 @rw.job("deeds.nothing")

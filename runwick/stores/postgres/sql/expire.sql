@@ -11,7 +11,7 @@ WITH gate AS MATERIALIZED (
     SELECT hot.job, hot.generation, hot.application, hot.revision, hot.executions, hot.told_xid
     FROM runwick.hot AS hot
     WHERE gate.open AND hot.application = $5 AND hot.expires_at_ms <= gate.now_ms AND hot.claim IS NULL
-    ORDER BY hot.expires_at_ms
+    ORDER BY hot.expires_at_ms, hot.job
     LIMIT $6
     FOR UPDATE SKIP LOCKED
   ) AS hot

@@ -5,7 +5,7 @@
 -- takes: the gate's $1 to $4; application; per attempt: job, claim token, begun_at_ms (NULL: no mark); how many of them,
 --        from the first on, are to be renewed; lease_ms; worker, host, process, queues (JSON), executors; what each of
 --        these does (JSON, or nothing new); attempt ids and texts of stacks; recovery_interval_ms, for how long a worker
---        is remembered; how many stacks are asked for at most
+--        is remembered; for how long a stack is waited for, how many are asked for at most
 -- returns: what, job, claim token, attempt id: 'lost' or 'locked' for each lease that was not renewed, 'cancel' and
 --          'look' for each attempt to stop or to look at, 'recover' if the pass is this worker's
 WITH asked AS MATERIALIZED (
@@ -93,8 +93,10 @@ UNION ALL
   SELECT 'look', look.job, look.claim_token, look.attempt_id
   FROM runwick.look AS look
   WHERE look.worker = $11 AND look.answered_at_ms IS NULL AND look.attempt_id <> ALL ($17)
+    AND look.asked_at_ms > (SELECT gate.now_ms FROM gate) - $21
     AND (SELECT hot.claim FROM runwick.hot AS hot WHERE hot.job = look.job) = look.claim_token
-  LIMIT $21
+  ORDER BY look.asked_at_ms, look.attempt_id
+  LIMIT $22
 )
 UNION ALL
 SELECT 'recover', NULL, NULL, NULL FROM pass;

@@ -12,8 +12,9 @@
 --        $20 to $25, per way to end: claim token, outcome, its code, state, its code, the state that does not allow it;
 --        $26 to $28, likewise, if a cancel stands: outcome (NULL: nothing else is written), its code, the state's code;
 --        $29: claims of which nothing is left
--- returns: place (from 1), 'done' (it was settled so before), 'waits' with lane, due_at_ms and job, 'cancelled',
---          'locked', 'not_yours' or 'illegal'; no row for the others, which are closed
+-- returns: place (from 1), 'done' (it was settled so before; of recovery, which counts what it closes itself, that is
+--          'not_yours'), 'waits' with lane, due_at_ms and job, 'cancelled', 'locked', 'not_yours' or 'illegal'; no row for
+--          the others, which are closed
 WITH member AS MATERIALIZED (
   SELECT
     hot.state AS stood, asked.job, hot.generation, hot.attempts, asked.way, hot.application, hot.revision,
@@ -138,7 +139,7 @@ SELECT
   CASE
     WHEN stops THEN 'cancelled'
     WHEN stood IS NOT NULL THEN 'illegal'
-    WHEN (
+    WHEN $5 = 'settle' AND (
       SELECT true
       FROM runwick.attempt AS attempt
       WHERE attempt.job = member.job AND attempt.attempt_id = member.attempt_id

@@ -5,5 +5,5 @@
 SELECT job
 FROM runwick_hot
 WHERE application = ?1 AND expires_at_ms IS NOT NULL AND expires_at_ms <= ?2 AND claim IS NULL
-ORDER BY expires_at_ms
+ORDER BY expires_at_ms, job
 LIMIT ?3;

@@ -4,5 +4,5 @@
 SELECT job, cancel_requested_at_ms
 FROM runwick_hot
 WHERE application = ?1 AND lease_until_ms IS NOT NULL AND lease_until_ms <= ?2
-ORDER BY lease_until_ms
+ORDER BY lease_until_ms, job
 LIMIT ?3;

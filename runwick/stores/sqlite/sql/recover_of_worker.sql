@@ -5,5 +5,5 @@ SELECT hot.job, hot.cancel_requested_at_ms
 FROM runwick_hot AS hot
 CROSS JOIN runwick_claim AS claim ON claim.id = hot.claim
 WHERE hot.application = ?1 AND hot.lease_until_ms IS NOT NULL AND claim.worker = ?2
-ORDER BY hot.lease_until_ms
+ORDER BY hot.lease_until_ms, hot.job
 LIMIT ?3;
