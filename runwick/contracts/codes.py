@@ -92,7 +92,13 @@ _CONFIGURATION: Final = [
 
 _STORE: Final = [
     _row("store_not_installed", _NOT_APPLIED, False, "installation", "Run runwick migrate once."),
-    _row("store_unavailable", _NOT_APPLIED, True, "troubleshooting", "Try again when the store answers."),
+    _row(
+        "store_unavailable",
+        _NOT_APPLIED,
+        True,
+        "troubleshooting",
+        "Try again when the store answers; mend the URL, the database or the role where the message names it.",
+    ),
     _row(
         "store_profile_mismatch",
         _NOT_APPLIED,

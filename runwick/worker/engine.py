@@ -166,7 +166,7 @@ class Worker:
     def health(self) -> WorkerHealth:
         """Whether it can do its work, and why not."""
         if not self._is_up:
-            worker = RoleHealth("worker", HealthStatus.DEGRADED, text="it has not begun, or has ended")
+            worker = RoleHealth("worker", HealthStatus.DEGRADED, text=self._failure or "it has not begun, or has ended")
             return worker_health([worker], takes_work=False, grade=self._grade)
         worker = RoleHealth("worker", HealthStatus.HEALTHY)
         if self._stop is not Stop.RUN:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from runwick import (
@@ -22,6 +23,7 @@ from runwick import (
     ProducerOptions,
     Receipt,
     Runwick,
+    StoreHistoryBroken,
     WorkerOptions,
 )
 from runwick.app.stores import open_administration
@@ -682,3 +684,37 @@ def test_a_thread_that_cannot_be_started_leaves_room_for_the_next_worker(monkeyp
         with pytest.raises(RuntimeError, match="new thread"):
             asyncio.run(enter())
     asyncio.run(enter())
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_another_store_in_its_place_ends_it_and_leaving_says_so(
+    store: str, tmp_path: Path, open_shop: Callable[..., Shop], request: pytest.FixtureRequest
+) -> None:
+    changes = {} if store == "sqlite" else {"store": request.getfixturevalue("database")}
+    shop = open_shop(worker=WorkerOptions(safety_poll_interval=50 * ms), **changes)
+    shop.rw.migrate()
+
+    def replace_the_store() -> None:
+        if store == "postgres":
+            with psycopg.connect(shop.rw.store_url, autocommit=True) as connection:
+                connection.execute("UPDATE runwick.store SET id = gen_random_uuid()")
+        else:
+            for file in tmp_path.glob("jobs.db*"):
+                file.rename(file.with_name(f"moved-{file.name}"))
+            open_shop().rw.migrate()
+
+    async def at_work(worker: EmbeddedWorker) -> None:
+        async with worker:
+            await asyncio.to_thread(replace_the_store)
+            async with asyncio.timeout(DEADLINE_S):
+                with pytest.raises(StoreHistoryBroken):
+                    await worker.wait()
+
+    async def scenario() -> None:
+        worker = shop.rw.worker()
+        with pytest.raises(StoreHistoryBroken) as broken:
+            await at_work(worker)
+        assert worker.failure == str(broken.value)
+        await engines_gone()
+
+    in_an_application(scenario)

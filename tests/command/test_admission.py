@@ -1,12 +1,17 @@
 """`runwick-supervise` while an operator drains or maintains its application."""
 
 import json
+import sys
+from pathlib import Path
 from typing import Any
+
+import psutil
+import pytest
 
 from runwick.app.stores import open_administration
 from runwick.contracts.administration import Administration, Admission
 from runwick.runtime.ambient import SystemClock, SystemIds
-from tests.command.conftest import Place, executor_at_work, line_of, terminate, wait_for
+from tests.command.conftest import Place, line_of, terminate, wait_for
 from tests.supervisor.crew import is_gone
 
 
@@ -64,28 +69,27 @@ def test_a_running_worker_ends_what_runs_and_goes_on_when_the_application_is_ope
     assert (supervisor.returncode, "claims_admitted" in later, "claims_refused" in later) == (0, True, False)
 
 
-def test_another_store_in_its_place_stops_the_runs_and_the_worker_waits_to_be_stopped(
-    place: Place, errands: Any
+@pytest.mark.parametrize("command", ["runwick-supervise", "runwick worker"])
+def test_another_store_in_its_place_stops_the_runs_and_ends_the_worker(
+    command: str, place: Place, errands: Any
 ) -> None:
     gate = place.folder / "gate"
     held = errands.rw.dispatch(errands.Run("hold", str(gate)))
-    supervisor = place.command("errands", "--executors", "1", "--log-format", "json")
+    if command == "runwick worker":
+        place.program = (str(Path(sys.executable).parent / "runwick"), "worker")
+    worker = place.command("errands", "--log-format", "json", "--progress-interval", "10min")
     wait_for((place.folder / "gate.started").exists, "the run")
-    executor = executor_at_work(supervisor)
+    family = [child.pid for child in psutil.Process(worker.pid).children(recursive=True)]
     for file in place.folder.glob("errands.db*"):
         file.rename(file.with_name(f"moved-{file.name}"))
     errands.rw.migrate()
-    heard: list[dict[str, Any]] = []
-    while not heard or heard[-1]["event"] != "history_broken":
-        heard.append(json.loads(line_of(supervisor)))
-    assert heard[-1]["leases"] == 1
-    wait_for(lambda: is_gone(executor), "the run to be stopped")
-    assert supervisor.poll() is None
-    terminate(supervisor)
-    out, _ = supervisor.communicate(timeout=30)
-    last = json.loads(out.splitlines()[-1])
-    assert (supervisor.returncode, last["event"]) == (1, "failed")
-    assert '"event":"history_broken"' not in out, "it is told once"
+    out, err = worker.communicate(timeout=30)
+    told = [json.loads(line) for line in out.splitlines()]
+    assert (worker.returncode, told[-1]["event"]) == (1, "failed")
+    (broken,) = [event for event in told if event["event"] == "history_broken"]
+    assert broken["leases"] == 1
+    assert "Traceback" not in err
+    wait_for(lambda: all(map(is_gone, family)), "its processes to end")
     errands.rw.close()
     for file in place.folder.glob("moved-errands.db*"):
         file.rename(file.with_name(file.name.removeprefix("moved-")))

@@ -1,8 +1,11 @@
+import datetime
 import json
 import math
 import os
 import signal
 from typing import Any
+
+import pytest
 
 from runwick_supervisor.cores import usable_cores
 from tests.command.conftest import APPLICATION, Place, family_of, line_of, summary_of, terminate, wait_for
@@ -152,3 +155,32 @@ def test_titles_say_what_each_process_does_and_no_store(place: Place, errands: A
     assert "runwick zygote errands" in family_of(supervisor)
     assert not any("errands.db" in title for title in family_of(supervisor))
     (place.folder / "gate").touch()
+
+
+def test_when_nobody_reads_what_it_says_the_work_goes_on(place: Place, errands: Any) -> None:
+    supervisor = place.command("errands", "--executors", "1", "--progress-interval", "50ms")
+    assert line_of(supervisor).startswith("runwick-supervise ")
+    assert supervisor.stdout is not None
+    supervisor.stdout.close()
+    receipt = errands.rw.dispatch(errands.Run("stumble"))
+    assert errands.rw.wait(receipt, timeout=datetime.timedelta(seconds=20)).state == "succeeded"
+    terminate(supervisor)
+    assert supervisor.stderr is not None
+    assert (supervisor.stderr.read(), supervisor.wait(timeout=30)) == ("", 0)
+
+
+def test_progress_counts_what_still_runs(place: Place, errands: Any) -> None:
+    receipt = errands.rw.dispatch(errands.Run("hold", str(place.folder / "gate")))
+    place.write(APPLICATION.replace("time.sleep(0.005)", "pass"))
+    supervisor = place.command("errands", "--executors", "1", "--progress-interval", "300ms", "--log-format", "json")
+    told: dict[str, Any] = {}
+    while not (told.get("event") == "progress" and told["share_in_handlers"] > 0):
+        told = json.loads(line_of(supervisor))
+    assert (told["done"], told["running"]) == (0, 1)
+    (place.folder / "gate").touch()
+    terminate(supervisor)
+    out, _ = supervisor.communicate(timeout=30)
+    summary = summary_of(out)
+    (attempt,) = errands.rw.get(receipt).attempts
+    spent_us = attempt.usage.cpu_us + attempt.usage.cpu_children_us
+    assert summary["handler_cpu_s"] == pytest.approx(spent_us / 1e6, abs=0.02), "counted once"

@@ -11,6 +11,7 @@ from runwick.execution.errors import (
     detail_of,
     message_of,
     storable,
+    type_of,
 )
 
 

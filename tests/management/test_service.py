@@ -237,11 +237,11 @@ class TestLooking:
         dispatch(rw)
         rw.controls.cancel(rw.get(dispatch(rw)).target, OPS)
         events, audit = rw.events(), rw.audit()
-        assert (list(events), len(events)) == (list(events.events), 3)
+        assert (list(events), len(events)) == (list(events.events), 4)
         assert (list(audit), len(audit)) == (list(audit.records), 1)
 
     def test_a_batch_receipt_is_an_iterable_of_its_receipts(self, rw: Runwick) -> None:
-        answer = rw.dispatch_batch([BatchItem(rw.pack(number)) for number in range(3)])  # type: ignore[attr-defined]
+        answer = rw.dispatch_many([BatchItem(rw.pack(number)) for number in range(3)])  # type: ignore[attr-defined]
         assert (list(answer), len(answer)) == (answer.receipts, 3)
         assert [rw.get(receipt).job_id for receipt in answer] == [receipt.job_id for receipt in answer.receipts]
 

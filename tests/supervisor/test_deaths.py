@@ -9,10 +9,11 @@ import pytest
 
 from runwick import Job
 from runwick.contracts.outcomes import Death, ErrorDetail, Outcome, OutcomeKind
-from runwick_supervisor import stopping
+from runwick_supervisor import seats, stopping
 from runwick_supervisor.child import FAULT_STATUS
 from runwick_supervisor.deaths import OomWitness
 from runwick_supervisor.events import EventKind
+from runwick_supervisor.executor import Executor
 from tests.supervisor.applications import trials
 from tests.supervisor.applications.deeds import Beget, Chat, Echo, End, Hold, Nothing, Scribble
 from tests.supervisor.crew import Crew, crew, is_gone, open_descriptors, until

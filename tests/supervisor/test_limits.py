@@ -12,6 +12,7 @@ import pytest
 
 from runwick.config.options import ExecutorOptions
 from runwick.contracts.outcomes import Death, OutcomeKind
+from runwick_supervisor import rounds
 from runwick_supervisor.events import EventKind
 from runwick_supervisor.sampling import Probe
 from tests.supervisor.applications.trials import Echo, Grow, rw

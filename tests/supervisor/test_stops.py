@@ -1,6 +1,7 @@
 """Stopping is real: whatever a handler does, it ends within its time, and so does everything that it started."""
 
 import asyncio
+import re
 import signal
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Whether a worker can do its work, as it says itself."""
 
+import pytest
+
 from runwick.contracts.errors import AdmissionClosed, StoreHistoryBroken, StoreUnavailable
 from runwick.contracts.health import HealthStatus, RoleHealth, WorkerHealth
 from runwick.telemetry import events
@@ -69,11 +71,23 @@ def test_a_store_that_is_away_and_claims_that_are_not_admitted_are_told_apart() 
         assert life.worker.health().status is HealthStatus.UNHEALTHY
         life.store.fails.clear()
         await until(lambda: life.worker.health().ready, "its end")
-        life.store.fails["renew"] = StoreHistoryBroken("store_identity_mismatch", "this is another store")
-        await until(lambda: wrong(life.worker.health()) == {"store": "store_history_broken"}, "the break")
         life.worker.stop()
 
     life.live(script)
+
+
+def test_a_broken_history_is_the_last_that_is_wrong() -> None:
+    life = Life(options=QUICK)
+    found: list[dict[str, str | None]] = []
+    life.bus.listen(events.HistoryBroken, lambda _: found.append(wrong(life.worker.health())))
+
+    async def script(life: Life) -> None:
+        life.store.fails["renew"] = StoreHistoryBroken("store_identity_mismatch", "this is another store")
+
+    with pytest.raises(StoreHistoryBroken):
+        life.live(script)
+    assert found == [{"store": "store_history_broken"}]
+    assert [role.text for role in life.worker.health().roles] == ["store_identity_mismatch: this is another store"]
 
 
 def test_changes_are_told_once_and_figures_are_no_change() -> None:

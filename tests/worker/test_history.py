@@ -6,7 +6,7 @@ import pytest
 
 from runwick.contracts.errors import StoreHistoryBroken
 from runwick.telemetry import events
-from runwick.worker.engine import nothing_left
+from runwick.worker.engine import Until, nothing_left
 from tests.worker.ground import OTHER_LANE
 from tests.worker.life import QUICK, Life, until
 from tests.worker.store import EVERY, never
@@ -46,9 +46,10 @@ def test_whatever_meets_it_first_the_worker_stops_its_runs_and_writes_nothing_mo
         life.dispatch(1)
         await asyncio.sleep(0)
         assert life.worker.failure is not None
-        life.worker.stop()
 
-    life.live(script)
+    with pytest.raises(StoreHistoryBroken) as ended:
+        life.live(script)
+    assert ended.value is BROKEN
     assert life.store.calls == calls, "nothing was sent after the break, not even a good-bye"
     assert life.states([first, second, third]) == ["running"] * 3
     assert [event.leases for event in life.heard(events.HistoryBroken)] == [3]
@@ -57,31 +58,20 @@ def test_whatever_meets_it_first_the_worker_stops_its_runs_and_writes_nothing_mo
     assert life.worker.failure == "store_identity_mismatch: this is another store"
 
 
-def test_it_stays_up_until_it_is_stopped() -> None:
+@pytest.mark.parametrize("ends_by_itself", [nothing_left, None])
+def test_it_ends_without_being_told_to(ends_by_itself: Until | None) -> None:
     life = Life(options=QUICK)
+    life.backend.ends_when_hurried = True
 
     async def script(life: Life) -> None:
-        await until(lambda: "claim" in life.store.calls, "a claim")
+        life.dispatch(1)
+        await life.handed_over(1)
         life.store.fails[EVERY] = BROKEN
-        await until(lambda: life.heard(events.HistoryBroken), "the break to be told")
-        life.store.fails.clear()
-        for _ in range(50):
-            await asyncio.sleep(0.001)
-        assert life.backend.started
-        life.worker.stop()
 
-    life.live(script)
+    with pytest.raises(StoreHistoryBroken):
+        life.live(script, ends_by_itself)
+    assert not life.backend.started
     assert len(life.said) == 1, "it is told once, whoever meets it afterwards"
-
-
-def test_one_that_ends_by_itself_ends() -> None:
-    life = Life(options=QUICK)
-
-    async def script(life: Life) -> None:
-        life.store.fails["renew"] = BROKEN
-
-    assert life.live(script, nothing_left) is None
-    assert life.worker.failure is not None
 
 
 def test_a_claim_that_is_answered_after_the_break_is_not_held() -> None:
@@ -95,9 +85,9 @@ def test_a_claim_that_is_answered_after_the_break_is_not_held() -> None:
         life.store.fails["renew"] = BROKEN
         await until(lambda: life.heard(events.HistoryBroken), "the break to be told")
         answers.set()
-        life.worker.stop()
 
-    life.live(script)
+    with pytest.raises(StoreHistoryBroken):
+        life.live(script)
     assert life.backends[1].held == []
     assert life.job(receipt).state == "running"
 

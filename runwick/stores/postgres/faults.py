@@ -176,9 +176,12 @@ def other_store(error: BaseException) -> bytes | None:
 
 
 def unreachable(error: psycopg.Error, shown: str) -> StoreUnavailable:
-    """The refusal when there is no connection."""
+    """The refusal when there is no connection. Why, the driver says in words alone: no code tells a server that is away
+    from one that refuses the role."""
     return StoreUnavailable(
-        "store_unavailable", f"{shown} gives no connection ({first_line(error)}); nothing was sent; try again"
+        "store_unavailable",
+        f"{shown} gives no connection ({first_line(error)}); nothing was sent; try again when the server is there, or "
+        "mend the URL, the database or the role where the server names it",
     )
 
 
