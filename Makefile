@@ -41,7 +41,7 @@ format: setup ## rewrite the files in the project's format
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-bench: setup ## measure throughput, latency and the share of the cores in handlers (STORE=postgres as well)
+bench: setup ## measure throughput, latency, claims, rates and the share of the cores in handlers (STORE=postgres as well)
 	$(BIN)/python -m scripts.bench all --store $(STORE)
 
 bench-peers: setup $(PEERS)/.ready ## measure throughput on PostgreSQL, beside another job system

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import click
 
+from scripts.benchmarks.claim import NAMES
 from scripts.benchmarks.figures import Assignment, Report
 from scripts.benchmarks.sites import STORES, opened_site
 
-BENCHMARKS = ("noop", "cpu", "latency", "dispatch", "claims", "recover")
+BENCHMARKS = ("noop", "cpu", "latency", "dispatch", "claim", "rate", "recover")
 BUSY_LOAD = 0.5
 """Above this load average (one minute) somebody else is computing."""
 
@@ -23,6 +24,7 @@ BUSY_LOAD = 0.5
 @click.command(context_settings={"max_content_width": 100})
 @click.argument("benchmark", type=click.Choice([*BENCHMARKS, "all"]))
 @click.option("--store", type=click.Choice(STORES), default="sqlite", show_default=True)
+@click.option("--shape", type=click.Choice(NAMES), help="Measure 'claim' with this one alone.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; an array for 'all'.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of jobs, instead of each benchmark's own.")
 @click.option(
@@ -51,6 +53,7 @@ BUSY_LOAD = 0.5
 def main(
     benchmark: str,
     store: str,
+    shape: str | None,
     as_json: bool,
     jobs: int | None,
     seconds: float,
@@ -65,9 +68,14 @@ def main(
     cpu       the share of the cores that reaches the handlers, beside raw forks without a store
     latency   from a dispatch in another process to the start, on an idle worker and 3 ms apart
     dispatch  dispatches of one producer, of eight, and next to a busy worker
-    claims    claims from a large store beside those from a small one
+    claim     claims beside those from a small store: from a large one (shape pending or finished), beside
+              jobs that are blocked by a scope or undecodable, with a transaction held open; and what a
+              claim of scoped jobs costs
+    rate      a limit of 24 per second over 100,000 waiting jobs, for a minute
     recover   an expired lease among a million rows; executors and supervisors that were killed
     """
+    if shape and benchmark != "claim":
+        raise click.UsageError(f"--shape goes with 'claim', not with '{benchmark}'.")
     os.environ.pop("RUNWICK_STORE", None)  # a measurement never touches anybody's store
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # whatever ends it, its supervisor ends as well
     if os.getloadavg()[0] > BUSY_LOAD:
@@ -85,6 +93,7 @@ def main(
             seconds=seconds,
             work_ms=work_ms,
             rounds=rounds,
+            shape=shape,
             say=lambda text: click.echo(text, err=True),
         )
         reports = [_measured(name, assignment, quiet=as_json) for name in names]

@@ -98,7 +98,7 @@ def _dispatch(console: Console, modules: int | None) -> Mapping[str, str]:
     for start in range(0, len(waiting), BATCH):
         batch = waiting[start : start + BATCH]
         receipts = rw.dispatch_many(ExamineModule(path) for path in batch)
-        paths |= {item.receipt.job_id: path for item, path in zip(receipts.items, batch, strict=True)}
+        paths |= {receipt.job_id: path for receipt, path in zip(receipts, batch, strict=True)}
     console.print(f"Dispatched {len(paths):,} jobs, one for each module in {STDLIB}, to {rw.store.description}.")
     console.print(f"runwick-supervise {APPLICATION} {' '.join(SUPERVISE)}", style="dim")
     return paths

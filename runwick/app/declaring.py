@@ -5,12 +5,13 @@ Declaring checks nothing and opens nothing, so that importing an application is 
 wrong in it; all of that is reported together, at first use.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from runwick.contracts.errors import InvalidArgument
 from runwick.contracts.jobs import Job, JobDeclaration, JobSettings, UseMiddleware
+from runwick.contracts.policies import LANE_WEIGHTS, LaneSelection
 from runwick.declarations.declarations import Declarations
 from runwick.declarations.handlers import DeclaredHandler, Interrupt
 from runwick.declarations.middleware import DeclaredMiddleware
@@ -55,7 +56,9 @@ class Declaring(Dispatches):
             middleware: aliases of what wraps each run of it; see `middleware`.
             settings: where the job is routed (`queue`, `priority`) and how often and how long it may run
                 (`max_executions`, `execution_timeout`, `retry_delay`, `max_unstarted`, `unstarted_delay`,
-                `max_crashes`), and what is kept of its errors (`error_detail`), as in `runwick.job`.
+                `max_crashes`), what is kept of its errors (`error_detail`), how much of it runs at once or begins in
+                a time (`max_concurrent`, `per_resource`, `rolling_window`, `rolling_window_per_resource`), and by which
+                keys it is unique (`unique_while_active`, `unique_within_window`), as in `runwick.job`.
 
         Raises:
             InvalidArgument: it was written without a name (code ``invalid_name``).
@@ -236,11 +239,26 @@ class Declaring(Dispatches):
 
         return declare if source is None else declare(source)
 
-    def queue(self, name: str) -> None:
-        """Declare a queue that no job has by default, so that a dispatch or a pool can name it."""
-        self._declarations.add_queue(name, place_of_call())
+    def queue(self, name: str, max_concurrent: int | None = None) -> None:
+        """Declare a queue: one that no job has by default, so that a dispatch or a pool can name it, or one whose jobs
+        are limited.
 
-    def pool(self, name: str, *, queues: tuple[str, ...] | None = None, concurrency: int = 4) -> None:
+        Args:
+            name: 1 to 128 characters of ``A-Z a-z 0-9 . _ -``.
+            max_concurrent: most of its jobs that run at once, in all workers together, from 1. The store takes it over
+                once; after that an operator changes it there, and another figure here is reported.
+        """
+        self._declarations.add_queue(name, max_concurrent, place_of_call())
+
+    def pool(
+        self,
+        name: str,
+        *,
+        queues: tuple[str, ...] | Mapping[str, int] | None = None,
+        concurrency: int = 4,
+        lane_weights: tuple[int, int, int] = LANE_WEIGHTS,
+        lane_selection: LaneSelection = LaneSelection.WEIGHTED,
+    ) -> None:
         """Give some queues slots of their own in the worker. May be called for several pools::
 
             rw.pool("main", queues=("default", "mails"), concurrency=8)
@@ -251,12 +269,16 @@ class Declaring(Dispatches):
         Args:
             name: how messages and metrics call it.
             queues: those it takes jobs from; None means every queue that a job uses or `queue` declares. Pools may
-                have queues in common.
+                have queues in common. ``{"reports": 1, "pdf": 3}`` gives each a weight, 1 to 1,000: while both have
+                work, three of four free slots go to ``pdf``.
             concurrency: most handlers at once, from 1. `runwick-supervise` runs each of several pools on so many
                 executors; where there is one pool, it runs one executor per usable core instead, or as many as it is
                 told.
+            lane_weights: how a queue's high, medium and low jobs share the slots when all three wait, 1 to 1,000 each.
+            lane_selection: `LaneSelection.WEIGHTED` by these weights, or the highest lane that has work, with or
+                without a turn for lower ones that have waited for a minute. Between queues it is always by weight.
         """
-        self._declarations.add_pool(Pool(name, queues, concurrency))
+        self._declarations.add_pool(Pool(name, queues, concurrency, lane_weights, lane_selection))
 
 
 def _declaration(

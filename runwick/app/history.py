@@ -63,6 +63,8 @@ class AuditView(msgspec.Struct, frozen=True, kw_only=True):
     actor_display: str | None
     actor_scheme: str | None
     action: str
+    target: str | None
+    """What it was done to, if that is no job: ``queue emails``, ``resource invoice:7``."""
     job_id: str | None
     generation: int | None
     before: str | None
@@ -80,6 +82,7 @@ class AuditView(msgspec.Struct, frozen=True, kw_only=True):
             actor_display=record.actor_display,
             actor_scheme=record.actor_scheme,
             action=record.action,
+            target=record.target,
             job_id=_id(record.job_id),
             generation=record.generation,
             before=record.before,

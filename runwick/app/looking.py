@@ -1,14 +1,16 @@
-"""The part of `Runwick` that looks at jobs and acts upon them: one job, all that happened, who works, and the controls.
+"""The part of `Runwick` that looks at jobs and acts upon them: one job, why it waits, all that happened, who works, and
+the controls of jobs, queues and capacities.
 
 What waits for an answer of the store has a twin for event loops, under the same name with ``_async``.
 """
 
 import datetime
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from runwick.app.history import Audit, AuditView, Events, EventView, WorkerView
+from runwick.app.reasons import WaitView
 from runwick.app.views import JobView
 from runwick.app.waiting import pauses_s
 from runwick.contracts.ambient import Clock, Ids
@@ -17,7 +19,11 @@ from runwick.contracts.errors import InvalidArgument, JobNotFound, WaitTimeout
 from runwick.contracts.history import AuditPage, EventPage
 from runwick.contracts.identity import id_bytes, id_text
 from runwick.contracts.stores import JobRecord, Store
+from runwick.contracts.waiting import WaitReport
+from runwick.management.capacity import CapacityControls
+from runwick.management.queues import QueueControls
 from runwick.management.service import JobControls
+from runwick.management.steering import Steering
 
 PAGE_MAX: Final = 1_000
 """Events or records of one page."""
@@ -31,11 +37,24 @@ class Looking:
         opened: gives the store, opened at first use.
         ids: makes ids of commands.
         clock: limits how long something is waited for.
+        queues: gives the queues that the application declares.
     """
 
-    def __init__(self, application: str, opened: Callable[[], Store], ids: Ids, clock: Clock) -> None:
+    def __init__(
+        self,
+        application: str,
+        opened: Callable[[], Store],
+        ids: Ids,
+        clock: Clock,
+        queues: Callable[[], Collection[str]],
+    ) -> None:
         self.controls = JobControls(application, opened, ids, clock)
         """Cancel, retry and rerun jobs, and look at running ones."""
+        steering = Steering(application, opened, ids, clock)
+        self.queues = QueueControls(steering, queues)
+        """Pause and resume queues."""
+        self.capacity = CapacityControls(steering)
+        """See the limits across all workers, and change the capacity of scopes."""
         self.application = application
         self.ids = ids
         self.clock = clock
@@ -60,6 +79,26 @@ class Looking:
         job_id = _job_id(job)
         store = self._opened_store()
         return _view(job_id, await store.run_async(store.job(self.application, job_id)))
+
+    def why(self, job: Receipt | str) -> WaitView:
+        """Say why a job waits: every reason that holds now, each in a sentence.
+
+        Args:
+            job: its receipt, or its id as UUID text.
+
+        Raises:
+            JobNotFound: this application has no such job.
+            InvalidArgument: that is no id (code ``invalid_id``).
+        """
+        job_id = _job_id(job)
+        store = self._opened_store()
+        return _waiting(job_id, store.run(store.why(self.application, job_id)))
+
+    async def why_async(self, job: Receipt | str) -> WaitView:
+        """`why` on an event loop."""
+        job_id = _job_id(job)
+        store = self._opened_store()
+        return _waiting(job_id, await store.run_async(store.why(self.application, job_id)))
 
     def wait(self, job: Receipt | str, *, timeout: datetime.timedelta) -> JobView:
         """Wait until a job has ended: succeeded, failed or cancelled.
@@ -162,8 +201,18 @@ def _job_id(job: Receipt | str) -> bytes:
 
 def _view(job_id: bytes, record: JobRecord | None) -> JobView:
     if record is None:
-        raise JobNotFound("not_found", f"no job {id_text(job_id)} in this application")
+        raise _not_found(job_id)
     return JobView(record)
+
+
+def _waiting(job_id: bytes, report: WaitReport | None) -> WaitView:
+    if report is None:
+        raise _not_found(job_id)
+    return WaitView.of(report)
+
+
+def _not_found(job_id: bytes) -> JobNotFound:
+    return JobNotFound("not_found", f"no job {id_text(job_id)} in this application")
 
 
 def _ended(view: JobView, timeout: datetime.timedelta) -> JobView:

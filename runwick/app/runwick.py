@@ -4,8 +4,8 @@
 
     declare    job · handler · task · provider · queue · pool · add_jobs · configure_job    (`runwick.app.declaring`)
     dispatch   dispatch · prepare · dispatch_prepared · resolve, each for batches too    (`runwick.app.dispatching`)
-    look       get · wait · events · audit · workers    (`runwick.app.looking`)
-    act        controls    (`runwick.management.service`)
+    look       get · why · wait · events · audit · workers    (`runwick.app.looking`)
+    act        controls · queues · capacity    (`runwick.management`)
     work       worker
     operate    migrate · check · problems · close
 
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from runwick.app.declaring import Declaring
 from runwick.app.dispatching import Dispatching
+from runwick.app.drifts import drift_text, drifted_limits
 from runwick.app.looking import Looking
 from runwick.app.stores import migrate_store, open_store, resolve_url
 from runwick.config.check import (
@@ -108,7 +109,14 @@ class Runwick(Dispatching, Looking, Declaring):
             concurrent_calls=self.producer_options.max_concurrent_calls,
         )
         self.dice: Dice = dice or SystemDice()
-        Looking.__init__(self, application, lambda: self.store, ids or SystemIds(), clock or SystemClock())
+        Looking.__init__(
+            self,
+            application,
+            lambda: self.store,
+            ids or SystemIds(),
+            clock or SystemClock(),
+            lambda: self.catalog.queues,
+        )
         self._environment_problems = environment.problems
         self._store_url, self._store_problems = _resolved(environment.store or store)
         self._opened: dict[str, Store] = {}
@@ -221,7 +229,8 @@ class Runwick(Dispatching, Looking, Declaring):
         if problems := self.problems():
             raise ConfigurationError(problems)
         self.store.check()
-        return (f"store: {self.store.description}", *self.store.notes, *_notes(self.catalog))
+        drifts = [drift_text(drift) for drift in drifted_limits(self.catalog, self.store)]
+        return (f"store: {self.store.description}", *self.store.notes, *drifts, *_notes(self.catalog))
 
     def close(self) -> None:
         """Close what the store holds open; the next use opens it again."""

@@ -12,7 +12,6 @@ from runwick.contracts.errors import ConfigurationError, Problem, StoreError
 from runwick.declarations.pools import Pool
 from runwick.execution.invoke import Invoker
 from runwick.execution.threads import ThreadBackend
-from runwick.policy.lanes import lanes_of
 from runwick.telemetry.bus import Bus
 from runwick.worker.engine import Worker
 from runwick.worker.pools import ServedPool
@@ -81,8 +80,8 @@ class Serving:
         usage = rw.worker_options.record_resource_usage
         invoker = Invoker(rw.catalog, clock=rw.clock, record_usage=usage, alone=False, loop=loop)
         pools = [
-            ServedPool(
-                pool.name,
+            ServedPool.of(
+                pool,
                 ThreadBackend(
                     invoker,
                     pool.name,
@@ -92,8 +91,6 @@ class Serving:
                     cancellation_grace_s=rw.worker_options.cancellation_grace.total_seconds(),
                     cleanup_budget_s=rw.worker_options.cleanup_budget.total_seconds(),
                 ),
-                tuple(lanes_of(pool.queues or ())),
-                pool.concurrency,
             )
             for pool in self.pools
         ]
@@ -102,6 +99,7 @@ class Serving:
             pools,
             application=rw.application,
             kinds=frozenset(rw.catalog.decodable),
+            scopes=rw.catalog.scopes,
             options=rw.worker_options,
             clock=rw.clock,
             dice=rw.dice,

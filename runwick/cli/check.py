@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
+from runwick.app.drifts import drift_text, drifted_limits
 from runwick.app.runwick import Runwick
 from runwick.app.soundness import sound_store
 from runwick.cli.application import application_options, load
@@ -51,7 +52,7 @@ def summary(runwick: Runwick, store: Store) -> str:
     paragraphs = {
         "application": [runwick.application],
         "store": [store.description],
-        "notes": [*store.notes, *_unserved(catalog)],
+        "notes": [*store.notes, *_drifted(catalog, store), *_unserved(catalog)],
         "pools": [_pool_line(pool, len(catalog.pools)) for pool in catalog.pools],
         "queues": [", ".join(sorted(catalog.queues)) or "none"],
         "jobs": [_job_line(kind, entry, catalog) for kind, entry in sorted(catalog.jobs.items())] or ["none"],
@@ -60,6 +61,14 @@ def summary(runwick: Runwick, store: Store) -> str:
     }
     lines = [line for label, texts in paragraphs.items() for line in _paragraph(label, texts)]
     return "\n".join(["Nothing is wrong.", *lines])
+
+
+def _drifted(catalog: Catalog, store: Store) -> list[str]:
+    """Limits that are declared otherwise than they stand in the store, which `sound_store` has closed again."""
+    try:
+        return [drift_text(drift) for drift in drifted_limits(catalog, store)]
+    finally:
+        store.close()
 
 
 def _paragraph(label: str, texts: Sequence[str]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TextIO
 
 import msgspec
 
+from runwick.app.drifts import drift_text
 from runwick.cli.jobs import ending
 from runwick.contracts.health import HealthStatus
 from runwick.contracts.identity import id_text
@@ -109,6 +110,10 @@ class TextReporter:
         ]
         if outlook is not None and outlook.oldest_due_ms is not None:
             parts.append(f"oldest waiting {outlook.oldest_due_ms / 1000:.1f} s")
+        if outlook is not None and outlook.blocked:
+            parts.append(f"{outlook.blocked:,} in line for a limit")
+        if outlook is not None and outlook.paused:
+            parts.append(f"{outlook.paused:,} in paused queues")
         self._say(f"{_time_of_day()}  {' · '.join(parts)}")
 
     def summary(self, tally: Tally, share: float | None, left: Outlook | None, elapsed_s: float) -> None:
@@ -118,7 +123,8 @@ class TextReporter:
             + ("" if share is None else f" · {self._in_handlers(share)}")
         )
         if left is not None:
-            self._say(f"left: {left.later:,} not due yet · {left.undecodable:,} that this worker cannot decode")
+            paused = f" · {left.paused:,} in paused queues" if left.paused else ""
+            self._say(f"left: {left.later:,} not due yet · {left.undecodable:,} that this worker cannot decode{paused}")
 
     def _in_handlers(self, share: float) -> str:
         return f"{share:.1%} of {self._all_cores} in handlers".replace("%", " %")
@@ -159,6 +165,10 @@ class JsonReporter:
             "progress",
             **_counts(tally),
             waiting=None if outlook is None else outlook.due,
+            blocked=None if outlook is None else outlook.blocked,
+            paused=None if outlook is None else outlook.paused,
+            parked=tally.parked,
+            deferred=tally.deferred,
             running=running,
             **_measured(share),
             elapsed_s=round(elapsed_s, 3),
@@ -174,7 +184,7 @@ class JsonReporter:
             **_measured(share),
             handler_cpu_s=None if share is None else round(tally.handler_cpu_us / 1e6, 4),
             supervisor_cpu_s=round(time.process_time(), 4),
-            left=None if left is None else {"later": left.later, "undecodable": left.undecodable},
+            left=None if left is None else _left(left),
         )
 
     def _say(self, event: str, **facts: Any) -> None:
@@ -241,6 +251,15 @@ def report_worker_events(bus: Bus, reporter: Reporter) -> None:
     def expired(event: events.Expired) -> None:
         reporter.happened("expired", f"{event.count} jobs expired before they began", {"count": event.count})
 
+    def drifted(event: events.LimitDrifted) -> None:
+        drift = event.drift
+        facts = {"kind": drift.kind.value, "key": drift.key, "stored": drift.stored, "declared": drift.declared}
+        reporter.happened("limit_drifted", drift_text(drift), facts)
+
+    def mended(event: events.LimitsMended) -> None:
+        text = f"{event.count} scopes counted their holds wrongly and were set right; please report this"
+        reporter.happened("limits_mended", text, {"count": event.count})
+
     def predecessor(event: events.PredecessorRecovered) -> None:
         text = f"recovered {event.count} attempts of a predecessor that is dead"
         reporter.happened("predecessor_recovered", text, {"count": event.count, "worker": id_text(event.worker)})
@@ -293,6 +312,8 @@ def report_worker_events(bus: Bus, reporter: Reporter) -> None:
     bus.listen(events.HistoryBroken, history_broken)
     bus.listen(events.Recovered, recovered)
     bus.listen(events.Expired, expired)
+    bus.listen(events.LimitDrifted, drifted)
+    bus.listen(events.LimitsMended, mended)
     bus.listen(events.PredecessorRecovered, predecessor)
     bus.listen(events.EndedUnbegun, ended_unbegun)
     bus.listen(events.AttemptAsked, asked)
@@ -323,6 +344,10 @@ def _counts(tally: Tally) -> dict[str, int]:
         "failed": tally.failed,
         "retried": tally.retried,
     }
+
+
+def _left(left: Outlook) -> dict[str, int]:
+    return {"later": left.later, "undecodable": left.undecodable, "paused": left.paused}
 
 
 def _measured(share: float | None) -> dict[str, float]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from runwick.config.bounds import Option, is_comparable, refusals, table
 from runwick.config.durations import milliseconds_text
+from runwick.config.limits import WEIGHT, limit_refusals
 from runwick.config.options import (
     JOB_SETTINGS,
     ExecutorOptions,
@@ -24,6 +25,7 @@ from runwick.config.timings import broken_rules
 from runwick.contracts.errors import Problem
 from runwick.contracts.jobs import UNSET, JobSettings
 from runwick.contracts.names import name_problem
+from runwick.contracts.policies import LaneSelection
 from runwick.contracts.states import Priority
 from runwick.declarations.pools import Pool
 from runwick.declarations.suggestions import did_you_mean, quoted
@@ -85,11 +87,13 @@ def _job_problems(where: str, settings: JobSettings) -> Iterator[Problem]:
         yield Problem("invalid_policy", where, sentence)
     for name, option in JOB_SETTINGS.items():
         value = getattr(settings, name)
-        if value is UNSET or (name == "execution_timeout" and value is None):
+        if value is UNSET:
             continue
         sentences = _delay_refusals(name, value, option) if name.endswith("_delay") else refusals(name, value, option)
         for sentence in sentences:
             yield Problem(option.code, where, sentence)
+    for sentence in limit_refusals(settings):
+        yield Problem("invalid_policy", where, sentence)
 
 
 def _delay_refusals(name: str, value: Any, option: Option) -> Iterator[str]:
@@ -138,12 +142,14 @@ def _pool_problems(pool: Pool, queues_known: Collection[str]) -> Iterator[Proble
         yield Problem("invalid_name", _pool_setting(pool.name), f"is not a name: {why}.")
     if not _is_size(pool.concurrency):
         yield _of_pool(pool.name, f"has concurrency {pool.concurrency!r}; it must be a whole number from 1.")
+    for sentence in _share_refusals(pool):
+        yield Problem("invalid_pool", _pool_setting(pool.name), sentence)
     if pool.queues is None:
         if not queues_known:
             yield _of_pool(pool.name, _NO_QUEUE, "pool_without_queue")
         return
     if not isinstance(pool.queues, tuple | list) or not all(isinstance(queue, str) for queue in pool.queues):
-        yield _of_pool(pool.name, f"has queues {pool.queues!r}; they must be a tuple of names.")
+        yield _of_pool(pool.name, f"has queues {pool.queues!r}; they must be a tuple of names, or names with weights.")
         return
     if not pool.queues:
         yield _of_pool(pool.name, _NO_QUEUE, "pool_without_queue")
@@ -156,6 +162,20 @@ def _pool_problems(pool: Pool, queues_known: Collection[str]) -> Iterator[Proble
                 f"subscribes to queue {quoted(queue)}, which no job uses and nothing declares. "
                 f"{did_you_mean(queue, queues_known) or f'Declare it with rw.queue({quoted(queue)}).'}",
             )
+
+
+def _share_refusals(pool: Pool) -> Iterator[str]:
+    """How its lanes and queues share its slots."""
+    for queue, weight in pool.weights:
+        yield from refusals(f"weight of queue {quoted(queue)}", weight, WEIGHT)
+    if not isinstance(pool.lane_weights, tuple) or len(pool.lane_weights) != len(Priority):
+        yield f"lane_weights ({pool.lane_weights!r}) must be three whole numbers: (high, medium, low)."
+    else:
+        for priority, weight in zip(Priority, pool.lane_weights, strict=True):
+            yield from refusals(f"lane weight {priority.value}", weight, WEIGHT)
+    if not isinstance(pool.lane_selection, LaneSelection):
+        known = ", ".join(f"LaneSelection.{each.name}" for each in LaneSelection)
+        yield f"lane_selection ({pool.lane_selection!r}) must be one of {known}."
 
 
 _NO_QUEUE = "subscribes to no queue. Give it at least one queue that a job uses or rw.queue declares."

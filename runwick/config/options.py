@@ -219,10 +219,11 @@ _DELAY: Final = duration_option(maximum="24h")
 
 JOB_SETTINGS: Final[Mapping[str, Option]] = {
     "max_executions": count_option(1, EXECUTIONS_MAX),
-    "execution_timeout": duration_option(maximum="720h"),
+    "execution_timeout": duration_option(maximum="720h", optional=True),
     "retry_delay": _DELAY,
     "max_unstarted": count_option(1, 100),
     "unstarted_delay": _DELAY,
     "max_crashes": count_option(1, 100),
 }
-"""Bounds of a job's settings; a delay's hold for both of its ends. `JobPolicy` has the defaults."""
+"""Bounds of how often and how long a job runs; a delay's hold for both of its ends. `JobPolicy` has the defaults. What
+limits and keys may be is in `runwick.config.limits`."""

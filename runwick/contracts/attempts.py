@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from runwick.contracts.limits import Fence
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import Priority
 
@@ -48,7 +49,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     """Claims in a row, before this one, that never began."""
     policy: JobPolicy
     payload: bytes | None
-    """JSON of the profile; None when it is larger than `PAYLOAD_INLINE_MAX_BYTES` and read by `begin`."""
+    """JSON of the profile; None when `begin` reads it, for it is larger than `PAYLOAD_INLINE_MAX_BYTES`."""
     payload_bytes: int
     created_at_ms: int
     metadata: bytes | None = None
@@ -56,17 +57,32 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     tenant: str | None = None
     traceparent: str | None = None
     tracestate: str | None = None
+    holds: int = 0
+    """Scopes it holds until it ends."""
+    fences: tuple[Fence, ...] = ()
+    """One for each resource of capacity 1 that it holds, in the order declared."""
 
 
 PAYLOAD_INLINE_MAX_BYTES = 64 * 1024
-"""A larger payload is not carried by the claim: it is read when the attempt is handed over."""
+"""A larger payload is not carried by the claim: it is read when the attempt is handed over. That of a job with rate
+windows always is, for its run is charged to them where it begins."""
 
 CLAIM_MAX_ATTEMPTS = 128
 """One claim call takes at most this many, whatever its plan allows."""
 
 
+class LaneTurn(msgspec.Struct, frozen=True):
+    """One lane's share of a claim call."""
+
+    lane: Lane
+    most: int
+    """At most this many of its jobs."""
+    waited_ms: int = 0
+    """Only those that have been due for so long."""
+
+
 class ClaimPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What one claim call asks for. Lanes are tried in order; order within a lane is due time, then job id.
+    """What one claim call asks for. Turns are taken in order; order within a lane is due time, then job id.
 
     The first `free` jobs may be any; after them only jobs that may run ahead, up to `ahead` more. A job that may
     not run ahead ends the claim where it stands: nothing behind it in any lane is taken.
@@ -76,7 +92,8 @@ class ClaimPlan(msgspec.Struct, frozen=True, kw_only=True):
     worker: bytes
     """The worker's presence id."""
     claim_token: bytes
-    lanes: Sequence[Lane]
+    turns: Sequence[LaneTurn]
+    """A lane stands there at most once."""
     kinds: frozenset[Kind]
     """Only these are claimed: what this worker can decode."""
     free: int
@@ -96,6 +113,15 @@ class Claim(msgspec.Struct, frozen=True):
     """When nothing was found: milliseconds until the lanes' next job is due, None when there is none."""
     stopped_at_lone: bool = False
     """The claim met a job that may not run ahead and stopped there."""
+    again: bool = False
+    """It moved so many jobs aside that it looked no further: there may be more to take, ask again at once."""
+    called_in_ms: Sequence[int] = ()
+    """In how many milliseconds jobs become due that it promised a place in a rate window; 0 for those that it called
+    out of a line."""
+    parked: int = 0
+    """Jobs that it moved into a limit's line."""
+    deferred: int = 0
+    """Jobs that it moved to a later due time, for a rate window was full."""
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -123,3 +149,5 @@ class WorkerPresence(msgspec.Struct, frozen=True, kw_only=True):
     process: int
     queues: Sequence[str]
     executors: int
+    kinds: Sequence[Kind] | None = None
+    """What it decodes; None leaves what was told before."""

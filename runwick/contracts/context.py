@@ -1,10 +1,11 @@
 """What a handler may know about the run it is in."""
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from runwick.contracts.cancelling import Cancellation
+from runwick.contracts.limits import Fence
 
 
 class JobContext(Protocol):
@@ -86,6 +87,12 @@ class JobContext(Protocol):
     @property
     def cancellation(self) -> Cancellation:
         """Whether and why this run is asked to stop."""
+        ...
+
+    @property
+    def fences(self) -> Sequence[Fence]:
+        """One fencing token for each resource of capacity 1 that this run holds, in the order declared. Hand it to the
+        other side, which must refuse a lower one than it has seen."""
         ...
 
     @property

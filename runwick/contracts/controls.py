@@ -1,4 +1,4 @@
-"""What an operator does to jobs: cancel, retry, rerun, and look at a running one."""
+"""What an operator does to jobs (cancel, retry, rerun, and look at a running one), to queues and to capacities."""
 
 import enum
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from runwick.contracts.identity import id_bytes, id_text
+from runwick.contracts.limits import LimitKind
 from runwick.contracts.states import JobState
 
 TARGETS_MAX: Final = 100
@@ -72,8 +73,8 @@ class ControlAnswer(msgspec.Struct, frozen=True):
 
     job_id: bytes
     code: str | None = None
-    """None: done. Otherwise nothing was changed: ``not_found``, ``stale_generation``, ``stale_revision`` or
-    ``invalid_state``."""
+    """None: done. Otherwise nothing was changed: ``not_found``, ``stale_generation``, ``stale_revision``,
+    ``invalid_state``, or ``uniqueness_conflict`` where the job's active key is another job's by now."""
     state: JobState | None = None
     """Where the job stands now, like the next two; None for ``not_found``."""
     generation: int | None = None
@@ -90,3 +91,44 @@ class ControlReply(msgspec.Struct, frozen=True):
     answers: Sequence[ControlAnswer]
     replayed: bool = False
     """The command had been applied before; these are the answers of then."""
+
+
+class SteerAction(enum.StrEnum):
+    PAUSE = "pause"
+    """Nothing more is claimed from a queue; what runs goes on, and dispatches are taken."""
+    RESUME = "resume"
+    SET_CAPACITY = "set_capacity"
+    """Of a scope. Lowering it revokes nothing."""
+
+
+class SteerCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """One action upon one queue or scope of an application."""
+
+    action: SteerAction
+    command_id: bytes
+    """Sent again, it answers what it answered first, and changes nothing."""
+    application: str
+    actor: ManagementActor
+    reason: str | None
+    kind: LimitKind
+    """`LimitKind.QUEUE` for a pause and a resume."""
+    key: str
+    expected_revision: int
+    """As the caller last saw it."""
+    capacity: int | None = None
+    """The new one."""
+
+
+class SteerReply(msgspec.Struct, frozen=True):
+    """What became of it."""
+
+    code: str | None = None
+    """None: done. Otherwise nothing was changed: ``not_found``, ``stale_revision``, or ``invalid_state`` where it is as
+    asked for already."""
+    revision: int | None = None
+    """As it is now; None for ``not_found``."""
+    before: str | None = None
+    """``open``, ``paused``, or the capacity."""
+    after: str | None = None
+    replayed: bool = False
+    """The command had been applied before; this is the answer of then."""

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from runwick.contracts.attempts import Kind, Lane
+from runwick.contracts.errors import ItemFailure
 from runwick.contracts.identity import id_text
 from runwick.contracts.jobs import UNSET, Job, Unset
+from runwick.contracts.limits import RateNeed, ScopeNeed
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import PriorityName
 
@@ -20,6 +22,21 @@ COMMAND_LIFETIME_MAX_MS = 5 * 60 * 1000
 """How long a dispatch can be applied after it was prepared, at most."""
 ANSWERS_KEPT_MS = 24 * 60 * 60 * 1000
 """For how long after its deadline a dispatch that is sent again gets a definite answer."""
+
+
+UNIQUE_WINDOW_MAX_MS = 3_650 * 24 * 60 * 60 * 1000
+
+
+class DispatchUniqueness(msgspec.Struct, frozen=True):
+    """Keys of one dispatch, where the job's declaration requires none or the same. Keys belong to the application and
+    the job's name."""
+
+    active_key: str | None = None
+    """While a job with it waits or runs, another dispatch answers that job instead."""
+    window_key: str | None = None
+    """For the length of `window` after the first dispatch with it, the same request answers the same job."""
+    window: datetime.timedelta | None = None
+    """Goes with `window_key`: whole milliseconds, up to 3,650 days."""
 
 
 class DispatchOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +53,7 @@ class DispatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The tenant the job belongs to; None is the default tenant."""
     expires_at: datetime.datetime | datetime.timedelta | None = None
     """A job not begun by then fails with ``expired`` instead of running."""
+    uniqueness: DispatchUniqueness | None = None
 
 
 class BatchItem(msgspec.Struct, frozen=True):
@@ -70,6 +88,16 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tenant: str | None = None
     traceparent: str | None = None
     tracestate: str | None = None
+    active_key: str | None = None
+    window_key: str | None = None
+    window_ms: int | None = None
+    """Of the window key, from 1 to `UNIQUE_WINDOW_MAX_MS`."""
+    fingerprint: bytes | None = None
+    """32 bytes that name the request; there with a window key alone."""
+    scopes: tuple[ScopeNeed, ...] = ()
+    """In the order declared, each key once. The store keeps the resources with the job; scopes of its queue and type
+    are only created from this: a claim judges by what the store has."""
+    rates: tuple[RateNeed, ...] = ()
 
     def due_at_ms(self, now_ms: int) -> int:
         """When the job is due, by the store's clock. A time in the past means now: it overtakes nobody who waits."""
@@ -117,6 +145,8 @@ class PreparedBatch(msgspec.Struct, frozen=True):
     """A batch, fixed before it is sent. It is applied whole or not at all."""
 
     commands: tuple[Command, ...]
+    continue_on_conflict: bool = False
+    """Items that meet a uniqueness conflict fail alone; all others are applied together."""
 
     @property
     def operation_ids(self) -> list[str]:
@@ -130,7 +160,7 @@ class PreparedBatch(msgspec.Struct, frozen=True):
 
     def export(self) -> bytes:
         """As `Prepared.export`."""
-        return exported(EXPORT_BATCH, self.commands)
+        return exported(EXPORT_BATCH, self.commands, continue_on_conflict=self.continue_on_conflict)
 
     def __repr__(self) -> str:
         return f"PreparedBatch({len(self.commands)} jobs)"
@@ -141,9 +171,9 @@ EXPORT_BATCH = "runwick.prepared-batch 1"
 """What exported bytes begin with: their form and its version."""
 
 
-def exported(form: str, commands: Sequence[Command]) -> bytes:
-    """A prepared request as MessagePack: its form, then its commands."""
-    return msgspec.msgpack.encode((form, *commands))
+def exported(form: str, commands: Sequence[Command], *, continue_on_conflict: bool = False) -> bytes:
+    """A prepared request as MessagePack: its form, whether conflicts fail items alone, then its commands."""
+    return msgspec.msgpack.encode((form, continue_on_conflict, *commands))
 
 
 def _deadline(commands: Sequence[Command]) -> datetime.datetime:
@@ -172,9 +202,20 @@ class Resolution(msgspec.Struct, frozen=True):
 
 
 class ReceiptDisposition(enum.StrEnum):
-    """What the dispatch did. Uniqueness keys will be able to find an existing job."""
+    """What the dispatch did."""
 
     CREATED = "created"
+    REUSED = "reused"
+    """A uniqueness key found an existing job; nothing was created, and this payload was not stored."""
+
+
+class DuplicateMatch(enum.StrEnum):
+    """Which key found the existing job."""
+
+    NONE = "none"
+    ACTIVE = "active"
+    WINDOW = "window"
+    ACTIVE_AND_WINDOW = "active_and_window"
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -185,6 +226,9 @@ class Receipt(msgspec.Struct, frozen=True):
     disposition: ReceiptDisposition
     confirmed_profile: str
     """The durability rule that the store confirmed, e.g. ``sqlite.wal-full``."""
+    duplicate_match: DuplicateMatch = DuplicateMatch.NONE
+    policy_drift: bool = False
+    """The existing job was dispatched with other retry settings, and keeps them."""
 
     @property
     def job_id(self) -> str:
@@ -201,10 +245,11 @@ class Receipt(msgspec.Struct, frozen=True):
 
 
 class BatchItemResult(msgspec.Struct, frozen=True):
-    """The result for one input of a batch."""
+    """The result for one input of a batch: a receipt, or why it failed alone."""
 
     ordinal: int
-    receipt: Receipt
+    receipt: Receipt | None
+    failure: ItemFailure | None = None
 
 
 class BatchReceipt(msgspec.Struct, frozen=True):
@@ -214,11 +259,11 @@ class BatchReceipt(msgspec.Struct, frozen=True):
 
     @property
     def receipts(self) -> list[Receipt]:
-        """The receipts alone, in input order."""
-        return [item.receipt for item in self.items]
+        """The receipts alone, in input order; those of items that failed alone are not there."""
+        return [item.receipt for item in self.items if item.receipt is not None]
 
     def __iter__(self) -> Iterator[Receipt]:
         return iter(self.receipts)
 
     def __len__(self) -> int:
-        return len(self.items)
+        return len(self.receipts)

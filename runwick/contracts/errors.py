@@ -13,6 +13,7 @@
     │   ├── StoreHistoryBroken           another store than before, or one that went back in time
     │   ├── AdmissionClosed              an operator drains the application, or maintains the store
     │   ├── CommandExpired               a dispatch came after its deadline; it is never applied
+    │   ├── UniquenessConflict           a uniqueness key belongs to another request
     │   ├── StoreUnavailable             no answer, and nothing was sent
     │   ├── SettlementRejected           the content of a settlement cannot be stored
     │   └── MigrationError               a migration stopped; the code says where
@@ -75,6 +76,8 @@ class ItemFailure(msgspec.Struct, frozen=True):
     """0-based position in the caller's input."""
     code: str
     message: str
+    conflicting_job_id: str | None = None
+    """For a uniqueness conflict, the existing job, as UUID text."""
 
 
 class DispatchValidationError(InvalidArgument):
@@ -142,6 +145,18 @@ class AdmissionClosed(StoreError):
 
 class CommandExpired(StoreError):
     """A dispatch came after its deadline: it was not applied and never will be (code ``command_expired``)."""
+
+
+class UniquenessConflict(StoreError):
+    """A window key is held by another request (code ``uniqueness_conflict``), or the two keys of one dispatch belong to
+    two jobs (code ``uniqueness_composition_conflict``). Of the whole batch nothing was written."""
+
+    def __init__(self, code: str, message: str, *, conflicting_job_id: str, ordinal: int = 0) -> None:
+        super().__init__(code, message)
+        self.conflicting_job_id = conflicting_job_id
+        """The existing job, as UUID text."""
+        self.ordinal = ordinal
+        """Which input of a batch it was, from 0."""
 
 
 class StoreUnavailable(StoreError):

@@ -64,6 +64,8 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
     after: str | None
     reason: str | None
     command_id: bytes | None
+    target: str | None = None
+    """What else than a job it was about: ``queue emails``, ``resource invoice:7``."""
 
 
 class AuditPage(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from typing import Literal, TypeVar, dataclass_transform
 
 import msgspec
 
+from runwick.contracts.limits import PerResource, RollingWindow, RollingWindowPerResource, Selector, UniqueWithinWindow
 from runwick.contracts.states import PriorityName
 
 
@@ -47,6 +48,13 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     """(initial, maximum)."""
     max_crashes: int | Unset = UNSET
     error_detail: Literal["full", "message"] | Unset = UNSET
+    max_concurrent: int | Unset | None = UNSET
+    """None turns an inherited limit off, here as in the three other settings that take it."""
+    per_resource: tuple[PerResource, ...] | Unset = UNSET
+    rolling_window: RollingWindow | Unset | None = UNSET
+    rolling_window_per_resource: tuple[RollingWindowPerResource, ...] | Unset = UNSET
+    unique_while_active: Selector | Unset | None = UNSET
+    unique_within_window: UniqueWithinWindow | Unset | None = UNSET
 
 
 class UseMiddleware(msgspec.Struct, frozen=True):
@@ -88,6 +96,12 @@ def job(
     unstarted_delay: tuple[datetime.timedelta, datetime.timedelta] | Unset = UNSET,
     max_crashes: int | Unset = UNSET,
     error_detail: Literal["full", "message"] | Unset = UNSET,
+    max_concurrent: int | Unset | None = UNSET,
+    per_resource: tuple[PerResource, ...] | Unset = UNSET,
+    rolling_window: RollingWindow | Unset | None = UNSET,
+    rolling_window_per_resource: tuple[RollingWindowPerResource, ...] | Unset = UNSET,
+    unique_while_active: Selector | Unset | None = UNSET,
+    unique_within_window: UniqueWithinWindow | Unset | None = UNSET,
     middleware: tuple[str | UseMiddleware, ...] = (),
 ) -> Callable[[T], T]:
     """Name a `Job` record without an application, for packages that only share job types.
@@ -106,6 +120,14 @@ def job(
         max_crashes: executor deaths before the job fails as ``poison_job``.
         error_detail: ``"message"`` keeps an error's type and message alone, at most 1,000 characters and never a
             traceback.
+        max_concurrent: most jobs of this type that run at once, in all workers together; None for no limit.
+        per_resource: most jobs that run at once with the same key. A job takes up to 8 such limits, its queue's and its
+            type's included.
+        rolling_window: how many runs of this type may begin within any stretch of that length; None for no limit.
+        rolling_window_per_resource: the same for the runs with one key; up to 8 windows in all.
+        unique_while_active: gives a job's active key. While a job with it waits or runs, another dispatch answers that
+            job instead; no dispatch can leave the key out.
+        unique_within_window: gives a job's window key, and for how long it holds; it cannot be left out either.
         middleware: aliases of what wraps each run; whoever runs the job registers them.
     """
     settings = JobSettings(
@@ -118,6 +140,12 @@ def job(
         unstarted_delay=unstarted_delay,
         max_crashes=max_crashes,
         error_detail=error_detail,
+        max_concurrent=max_concurrent,
+        per_resource=per_resource,
+        rolling_window=rolling_window,
+        rolling_window_per_resource=rolling_window_per_resource,
+        unique_while_active=unique_while_active,
+        unique_within_window=unique_within_window,
     )
     declaration = JobDeclaration(name=name, version=version, settings=settings, where=_caller(), middleware=middleware)
 

@@ -3,6 +3,7 @@
 Values live here, the functions that apply them in `runwick.policy`.
 """
 
+import enum
 from typing import Final, Literal
 
 import msgspec
@@ -32,3 +33,23 @@ class JobPolicy(msgspec.Struct, frozen=True, kw_only=True):
     error_detail: Literal["full", "message"] = "full"
     """What is kept of an error: all of it, or type and message alone (at most 1,000 characters, no traceback, no black
     box)."""
+
+
+LANE_WEIGHTS: Final = (6, 3, 1)
+"""Of the high, medium and low lane of a queue, where a pool says nothing else."""
+WEIGHT_MAX: Final = 1_000
+AGING_CLAIMS: Final = 8
+"""After so many jobs claimed from a queue its lower lanes are looked at for…"""
+AGING_MS: Final = 60_000
+"""…jobs that have been due for so long."""
+
+
+class LaneSelection(enum.StrEnum):
+    """How a pool chooses among the lanes of one queue. Between queues the choice is always weighted."""
+
+    WEIGHTED = "weighted"
+    """By weights, with aging."""
+    STRICT_WITH_AGING = "strict_with_aging"
+    """The highest lane that has work, with aging."""
+    STRICT = "strict"
+    """The highest lane that has work."""

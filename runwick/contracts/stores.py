@@ -15,12 +15,15 @@ import msgspec
 
 from runwick.contracts.activity import Beat, Report, StackAnswer, WorkerRecord
 from runwick.contracts.attempts import Attempt, Begun, Claim, ClaimPlan, Held, Kind, Lane, WorkerPresence
-from runwick.contracts.controls import ControlCommand, ControlReply
+from runwick.contracts.controls import ControlCommand, ControlReply, SteerCommand, SteerReply
 from runwick.contracts.dispatching import Command, Receipt
+from runwick.contracts.errors import ItemFailure
 from runwick.contracts.history import AuditPage, EventPage
+from runwick.contracts.limits import Drift, LimitKind, QueueRecord, RateRecord, ScopeNeed, ScopeRecord, Tended
 from runwick.contracts.outcomes import Answer, BlackBox, Death, ErrorDetail, Settlement
 from runwick.contracts.states import JobState
 from runwick.contracts.usage import Usage
+from runwick.contracts.waiting import WaitReport
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -67,11 +70,21 @@ class DispatchStore(Runs, Protocol):
         """The store's time as far as this process knows it, without asking."""
         ...
 
-    def dispatch(self, commands: Sequence[Command]) -> Act[list[Receipt]]:
+    def dispatch(
+        self, commands: Sequence[Command], *, continue_on_conflict: bool = False
+    ) -> Act[list[Receipt | ItemFailure]]:
         """Create these jobs, all or none; receipts in input order. A command sent again answers its first receipt.
+        Uniqueness keys are judged as if the commands came one after the other.
+
+        Args:
+            commands: all of one application.
+            continue_on_conflict: a uniqueness conflict is that item's failure alone, and never raised.
 
         Raises (when run):
             CommandExpired: one was not applied before its deadline, and now never will be; nothing was written.
+            UniquenessConflict: of the first item that meets one; nothing was written.
+            StoreError: a command has rate windows and the application's capability for them is not active (code
+                ``rate_admission_not_active``); nothing was written.
         """
         ...
 
@@ -81,12 +94,16 @@ class DispatchStore(Runs, Protocol):
 
 
 class ClaimStore(Runs, Protocol):
-    def register(self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind]) -> Act[None]:
-        """Make known what a worker is about to serve; it counts as new work, so only an open application takes it."""
+    def register(
+        self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind], scopes: Sequence[ScopeNeed] = ()
+    ) -> Act[list[Drift]]:
+        """Make known what a worker is about to serve; it counts as new work, so only an open application takes it.
+        Scopes that are not there are created, the others stay as they are; answers those that differ."""
         ...
 
     def claim(self, plan: ClaimPlan) -> Act[Claim]:
-        """Take due jobs under a lease; those with inline payloads are begun and charged in the same write."""
+        """Take due jobs under a lease; those with inline payloads are begun and charged in the same write. A job that
+        meets a full limit is moved aside instead; neither that nor being called in again raises its revision."""
         ...
 
     def begin(self, attempt: Attempt) -> Act[Begun]:
@@ -141,6 +158,12 @@ class LeaseStore(Runs, Protocol):
         many."""
         ...
 
+    def tend(self, application: str, after: bytes | None, limit: int) -> Act[Tended]:
+        """Look through up to `limit` limits with a line, from behind `after`: count their holds, and call in what room
+        there is for. It repairs what a crash left behind; at rest it finds nothing. Forgets uniqueness keys whose
+        window is over."""
+        ...
+
     def depart(self, presence: WorkerPresence) -> Act[None]:
         """Say good-bye: the presence ends at once."""
         ...
@@ -157,6 +180,11 @@ class ControlStore(Runs, Protocol):
             StoreError: the command id was used for something else (code ``operation_conflict``).
             StoreUnavailable: somebody's transaction holds one of the jobs; nothing was written, try again.
         """
+        ...
+
+    def steer(self, command: SteerCommand) -> Act[SteerReply]:
+        """Pause or resume a queue, or change a capacity, with one audit row if that changes anything. The act is named
+        after the action. Raises, and answers a command that is sent again, as `control`."""
         ...
 
 
@@ -183,6 +211,26 @@ class HistoryStore(Runs, Protocol):
         ...
 
 
+class LimitStore(Runs, Protocol):
+    """What may run next, for people."""
+
+    def why(self, application: str, job_id: bytes) -> Act[WaitReport | None]:
+        """Every reason for which a job waits, all of one moment; None when there is no such job."""
+        ...
+
+    def queues(self, application: str) -> Act[list[QueueRecord]]:
+        """By name."""
+        ...
+
+    def scopes(self, application: str, kind: LimitKind, after: bytes | None, limit: int) -> Act[list[ScopeRecord]]:
+        """Up to `limit`, by id, from behind that one."""
+        ...
+
+    def rates(self, application: str, kind: LimitKind, after: bytes | None, limit: int) -> Act[list[RateRecord]]:
+        """As `scopes`."""
+        ...
+
+
 class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """What is left for a worker's lanes and kinds."""
 
@@ -194,10 +242,14 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """Claimed by anybody."""
     undecodable: int
     """Waiting in the lanes but of a kind not asked for."""
-    retrying: int
-    """Of `later`, those between two executions."""
+    postponed: int
+    """Of `later`, those that a worker has put off: between two executions, or until there is room in a rate window."""
     oldest_due_ms: int | None
     """How long the longest-waiting due job has been due; None when none is."""
+    blocked: int = 0
+    """Of those due, the ones that wait in a limit's line."""
+    paused: int = 0
+    """Waiting in queues that are paused; in none of the figures above."""
 
 
 class AttemptRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -272,7 +324,9 @@ class ReadStore(Runs, Protocol):
         ...
 
 
-class Store(DispatchStore, ClaimStore, SettleStore, LeaseStore, ControlStore, HistoryStore, ReadStore, Protocol):
+class Store(
+    DispatchStore, ClaimStore, SettleStore, LeaseStore, ControlStore, HistoryStore, LimitStore, ReadStore, Protocol
+):
     """All of it, for the composition root alone."""
 
     @property

@@ -7,8 +7,10 @@ from typing import Any
 from runwick.contracts.attempts import Kind
 from runwick.contracts.errors import Problem
 from runwick.contracts.jobs import Job
+from runwick.contracts.limits import ScopeNeed
 from runwick.declarations.handlers import HandlerBinding
 from runwick.declarations.jobs import JobEntry
+from runwick.declarations.limits import declared_scopes
 from runwick.declarations.middleware import MiddlewareBinding
 from runwick.declarations.pools import Pool
 from runwick.declarations.providers import Provider
@@ -36,5 +38,12 @@ class Catalog:
     """By the type they provide."""
     queues: frozenset[str]
     """Every queue that a job uses or that was declared."""
+    queue_limits: Mapping[str, int]
+    """Most jobs of a queue that run at once, in all workers together, where that is limited."""
     pools: tuple[Pool, ...]
     """As declared, or the one default pool."""
+
+    @property
+    def scopes(self) -> tuple[ScopeNeed, ...]:
+        """The limits of its queues and job types, which a worker makes known before it works; sorted."""
+        return declared_scopes(self.queue_limits, [(entry.kind.name, entry.limits) for entry in self.jobs.values()])

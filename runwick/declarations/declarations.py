@@ -4,7 +4,7 @@ Declaring never fails for what it says, so that an import always runs through; `
 It opens nothing, dispatches nothing and knows no store.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType, ModuleType
 from typing import Any
 
@@ -18,6 +18,7 @@ from runwick.declarations.middleware import DeclaredMiddleware, Layers
 from runwick.declarations.places import place_of
 from runwick.declarations.pools import DEFAULT_POOL, Pool
 from runwick.declarations.providers import DeclaredProvider, Provider, resolve
+from runwick.declarations.queues import DeclaredQueues
 from runwick.declarations.settings import Placed
 from runwick.declarations.suggestions import quoted
 from runwick.declarations.tasks import Task
@@ -50,7 +51,7 @@ class Declarations:
         self._providers: list[DeclaredProvider] = []
         self._layers = Layers()
         self._upgrades: list[DeclaredUpgrade] = []
-        self._queues: dict[str, str] = {}
+        self._queues = DeclaredQueues()
         self._pools: list[Pool] = []
         self._misuses: list[Problem] = []
         self._frozen: Catalog | None = None
@@ -121,13 +122,10 @@ class Declarations:
         self._frozen = None
         self._upgrades.append(upgrade)
 
-    def add_queue(self, name: str, where: str) -> None:
-        """A queue that need not be any job's own."""
+    def add_queue(self, name: str, max_concurrent: int | None, where: str) -> None:
+        """A queue that need not be any job's own, and how much of it runs at once."""
         self._frozen = None
-        if isinstance(name, str):
-            self._queues.setdefault(name, where)
-        else:  # it may not even be hashable
-            self._misuses += _queue_problems([(name, where)])
+        self._queues.add(name, max_concurrent, where)
 
     def add_pool(self, pool: Pool) -> None:
         """Which queues a worker serves; the same pool may be declared again."""
@@ -161,13 +159,14 @@ class Declarations:
         jobs = dict(self._jobs)
         handlers = [*self._bound_handlers(jobs, providers, problems), *self._bound_tasks(jobs, problems)]
         problems += _duplicate_handlers(handlers)
-        found = entries([*jobs.values()], defaults, self._check_settings, problems)
+        limits = self._queues.limits
+        found = entries([*jobs.values()], defaults, self._check_settings, limits, problems)
         by_record = {entry.record: entry for entry in found}
         said = {record: declared.declarations for record, declared in jobs.items()}
         around, unknown_aliases = self._layers.around(handlers, said, providers, problems)
         older = routes(self._upgrades, by_record, problems)
-        queues = queues_of(jobs.values(), defaults) | self._queues.keys()
-        problems += _queue_problems(self._queues.items())
+        queues = queues_of(jobs.values(), defaults) | self._queues.names
+        problems += self._queues.problems(self._check_settings)
         problems += self._check_pools(self._pools, queues)
         if problems:
             raise ConfigurationError(problems)
@@ -184,6 +183,7 @@ class Declarations:
             unknown_aliases=tuple(unknown_aliases),
             providers=MappingProxyType(providers),
             queues=queues,
+            queue_limits=limits,
             pools=tuple(self._pools) or (DEFAULT_POOL,),
         )
 
@@ -223,10 +223,3 @@ def _duplicate_handlers(handlers: Sequence[HandlerBinding]) -> Iterator[Problem]
 
 def _shown(value: object) -> str:
     return value.__qualname__ if isinstance(value, type) else type(value).__name__
-
-
-def _queue_problems(queues: Iterable[tuple[str, str]]) -> Iterator[Problem]:
-    for name, where in queues:
-        if why := name_problem(name):
-            label = f"queue {quoted(name)}"
-            yield Problem("invalid_name", label, f"{label} (declared at {where}) is not a name: {why}.")

@@ -1,7 +1,7 @@
 """Declared jobs: what was said of each record, in how many places, and the entry of the catalog that follows."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from runwick.contracts.attempts import Kind, Lane
@@ -9,6 +9,7 @@ from runwick.contracts.errors import Problem
 from runwick.contracts.jobs import Job, JobDeclaration, JobSettings, Unset
 from runwick.contracts.names import JOB_NAME_MAX_CHARACTERS, name_problem
 from runwick.contracts.policies import JobPolicy
+from runwick.declarations.limits import JobLimits, crowding, limits_of
 from runwick.declarations.settings import DEFAULT_QUEUE, Placed, conflicts, lane_of, merged, policy_of
 from runwick.declarations.suggestions import quoted
 from runwick.wire.profile import Codec
@@ -28,6 +29,8 @@ class JobEntry:
     lane: Lane
     """Where it goes unless a dispatch says otherwise."""
     policy: JobPolicy
+    limits: JobLimits
+    """When it may run, and by which keys it is unique."""
 
 
 class DeclaredJob:
@@ -48,17 +51,21 @@ class DeclaredJob:
         """How messages call it: by its stored name, or by its class while it has none."""
         return f"job {quoted(self.declarations[0].name)}" if self.declarations else f"job {self.record.__qualname__}"
 
-    def entry(self, defaults: JobSettings, check: CheckSettings, problems: list[Problem]) -> JobEntry | None:
+    def entry(
+        self, defaults: JobSettings, check: CheckSettings, queue_limits: Mapping[str, int], problems: list[Problem]
+    ) -> JobEntry | None:
         """Its entry in the catalog; None when anything is wrong with it, which is added to `problems`."""
+        settings = self.settings(defaults)
         found = [*self._identity_problems(), *self._settings_problems(check)]
+        found += [Problem("too_many_scopes", self.label, why) for why in crowding(settings, queue_limits)]
         if self.declarations:
             found += [Problem("invalid_payload_type", self.label, f"{why}.") for why in type_problems(self.record)]
         problems += found
         if found:
             return None
-        settings = self.settings(defaults)
         kind = Kind(self.declarations[0].name, self.declarations[0].version)
-        return JobEntry(self.record, kind, Codec(self.record), lane_of(settings), policy_of(settings))
+        limits = limits_of(settings)
+        return JobEntry(self.record, kind, Codec(self.record), lane_of(settings), policy_of(settings), limits)
 
     def settings(self, defaults: JobSettings) -> JobSettings:
         """What holds for it, the later layer winning."""
@@ -95,10 +102,14 @@ class DeclaredJob:
 
 
 def entries(
-    jobs: Sequence[DeclaredJob], defaults: JobSettings, check: CheckSettings, problems: list[Problem]
+    jobs: Sequence[DeclaredJob],
+    defaults: JobSettings,
+    check: CheckSettings,
+    queue_limits: Mapping[str, int],
+    problems: list[Problem],
 ) -> list[JobEntry]:
     """The entries of all jobs, each name once."""
-    found = [entry for job in jobs if (entry := job.entry(defaults, check, problems))]
+    found = [entry for job in jobs if (entry := job.entry(defaults, check, queue_limits, problems))]
     problems += _duplicates([job for job in jobs if job.declarations])
     return found
 

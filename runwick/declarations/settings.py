@@ -16,6 +16,7 @@ import msgspec
 from runwick.contracts.attempts import Lane
 from runwick.contracts.errors import Problem
 from runwick.contracts.jobs import UNSET, JobSettings, Unset
+from runwick.contracts.limits import PerResource, RollingWindow, RollingWindowPerResource, Selector, UniqueWithinWindow
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import Priority, PriorityName
 
@@ -38,6 +39,12 @@ class SettingArguments(TypedDict, total=False):
     unstarted_delay: tuple[datetime.timedelta, datetime.timedelta]
     max_crashes: int
     error_detail: Literal["full", "message"]
+    max_concurrent: int | None
+    per_resource: tuple[PerResource, ...]
+    rolling_window: RollingWindow | None
+    rolling_window_per_resource: tuple[RollingWindowPerResource, ...]
+    unique_while_active: Selector | None
+    unique_within_window: UniqueWithinWindow | None
 
 
 class Placed(NamedTuple):

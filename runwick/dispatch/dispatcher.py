@@ -28,7 +28,7 @@ from runwick.declarations.places import depth_of_call
 from runwick.declarations.suggestions import quoted
 from runwick.dispatch.imported import imported
 from runwick.dispatch.prepare import Validity, prepare, prepare_many
-from runwick.dispatch.sending import Request, Sending, commands_of, sending, sending_new
+from runwick.dispatch.sending import Answers, Request, Sending, commands_of, sending, sending_new
 from runwick.dispatch.trace import current_trace
 from runwick.dispatch.turns import Turns
 from runwick.runtime.asking import ask, ask_async
@@ -70,10 +70,13 @@ class Dispatcher:
         """
         return Prepared(prepare(self._catalog(), job, options, self._ids, self._validity(), current_trace()))
 
-    def prepare_many(self, items: Sequence[Job | BatchItem]) -> PreparedBatch:
+    def prepare_many(self, items: Sequence[Job | BatchItem], continue_on_conflict: bool) -> PreparedBatch:
         """Fix a batch; the store is not asked. Raises like `prepare`, with every invalid item."""
+        if not isinstance(continue_on_conflict, bool):
+            message = f"continue_on_conflict is {continue_on_conflict!r}; give True or False"
+            raise DispatchValidationError("invalid_argument", message)
         commands = prepare_many(self._catalog(), items, self._ids, self._validity(), current_trace())
-        return PreparedBatch(tuple(commands))
+        return PreparedBatch(tuple(commands), continue_on_conflict)
 
     def import_prepared(self, data: bytes | bytearray | memoryview) -> Prepared | PreparedBatch:
         """What `export` wrote; the store is not asked.
@@ -83,8 +86,8 @@ class Dispatcher:
         """
         return imported(data, self._application, self._store().now_ms())
 
-    def send(self, prepared: Prepared | PreparedBatch) -> list[Receipt]:
-        """Send a request that may have been sent before; receipts in input order.
+    def send(self, prepared: Prepared | PreparedBatch) -> Answers:
+        """Send a request that may have been sent before; answers in input order.
 
         Raises:
             InvalidArgument: it is none of this application's; nothing was sent.
@@ -95,17 +98,17 @@ class Dispatcher:
         self._check_ours(prepared)
         return self._run(prepared, sending(self._store(), prepared))
 
-    async def send_async(self, prepared: Prepared | PreparedBatch) -> list[Receipt]:
+    async def send_async(self, prepared: Prepared | PreparedBatch) -> Answers:
         """`send` for an event loop, which it never blocks."""
         self._check_ours(prepared)
         return await self._run_async(prepared, sending(self._store(), prepared))
 
-    def send_new(self, make: Callable[[], Request]) -> list[Receipt]:
+    def send_new(self, make: Callable[[], Request]) -> Answers:
         """Prepare a request and send it, prepared anew if it was too late at once; raises like `make` and `send`."""
         prepared = make()
         return self._run(prepared, sending_new(self._store(), prepared, make))
 
-    async def send_new_async(self, make: Callable[[], Request]) -> list[Receipt]:
+    async def send_new_async(self, make: Callable[[], Request]) -> Answers:
         """`send_new` for an event loop, which it never blocks."""
         prepared = make()
         return await self._run_async(prepared, sending_new(self._store(), prepared, make))
@@ -139,7 +142,7 @@ class Dispatcher:
                 message = f"it was prepared by application {prepared_by}, this is {quoted(self._application)}"
                 raise DispatchValidationError("invalid_prepared", message)
 
-    def _run(self, prepared: Prepared | PreparedBatch, steps: Sending) -> list[Receipt]:
+    def _run(self, prepared: Prepared | PreparedBatch, steps: Sending) -> Answers:
         _warn_on_event_loop()
         if not commands_of(prepared):
             return []
@@ -147,7 +150,7 @@ class Dispatcher:
         with self._turns.turn():
             return ask(store, steps)
 
-    async def _run_async(self, prepared: Prepared | PreparedBatch, steps: Sending) -> list[Receipt]:
+    async def _run_async(self, prepared: Prepared | PreparedBatch, steps: Sending) -> Answers:
         if not commands_of(prepared):
             return []
         store = self._store()

@@ -30,6 +30,7 @@ from runwick.contracts.jobs import JobSettings
 from runwick.contracts.names import JOB_NAME_MAX_CHARACTERS, name_problem
 from runwick.contracts.policies import JobPolicy
 from runwick.declarations.suggestions import quoted
+from runwick.dispatch.imported_limits import check_keys, check_needs
 from runwick.dispatch.options import DELAY_MAX, LAST_MS, When, check_order, checked_tenant, metadata_bytes
 from runwick.dispatch.prepare import check_batch_length, check_batch_size
 from runwick.dispatch.trace import Trace, is_well_formed
@@ -46,6 +47,7 @@ _VERSION_MAX: Final = 2**31 - 1
 
 _READ: Final = msgspec.msgpack.Decoder(list[msgspec.Raw])
 _READ_FORM: Final = msgspec.msgpack.Decoder(str)
+_READ_FLAG: Final = msgspec.msgpack.Decoder(bool)
 _READ_COMMAND: Final = msgspec.msgpack.Decoder(Command)
 
 
@@ -61,30 +63,32 @@ def imported(data: bytes | bytearray | memoryview, application: str, now_ms: int
         DispatchValidationError: they are other bytes (code ``invalid_prepared``).
     """
     try:
-        form, commands = _decoded(data)
+        form, continue_on_conflict, commands = _decoded(data)
         for command in commands:
             _check(command, application, now_ms)
         _check_batch(commands)
     except InvalidArgument as refused:
         what = "these bytes are no prepared dispatch that this application can send"
         raise DispatchValidationError("invalid_prepared", f"{what}: {refused.message}") from None
-    return Prepared(commands[0]) if form == EXPORT_ONE else PreparedBatch(commands)
+    return Prepared(commands[0]) if form == EXPORT_ONE else PreparedBatch(commands, continue_on_conflict)
 
 
-def _decoded(data: Any) -> tuple[str, tuple[Command, ...]]:
+def _decoded(data: Any) -> tuple[str, bool, tuple[Command, ...]]:
     if not isinstance(data, bytes | bytearray | memoryview):
         raise _refusal(f"give the bytes that export() wrote, this is {type(data).__name__}")
     try:
         data = bytes(data)
-        read_form, *read_commands = _READ.decode(data)
-        form = _READ_FORM.decode(read_form)
+        read_form, read_flag, *read_commands = _READ.decode(data)
+        form, continue_on_conflict = _READ_FORM.decode(read_form), _READ_FLAG.decode(read_flag)
         commands = tuple(_READ_COMMAND.decode(each) for each in read_commands)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _refusal(f"they cannot be read ({error})") from None
     _require(form in (EXPORT_ONE, EXPORT_BATCH), f"this release does not read the form {quoted(form)}")
     _require(len(commands) == 1 or form == EXPORT_BATCH, f"one dispatch is expected, there are {len(commands)}")
-    _require(exported(form, commands) == data, "they hold more than a prepared dispatch, or hold it in another way")
-    return form, commands
+    _require(not continue_on_conflict or form == EXPORT_BATCH, "only a batch can go on after a conflict")
+    written = exported(form, commands, continue_on_conflict=continue_on_conflict)
+    _require(written == data, "they hold more than a prepared dispatch, or hold it in another way")
+    return form, continue_on_conflict, commands
 
 
 def _check(command: Command, application: str, now_ms: int) -> None:
@@ -111,6 +115,8 @@ def _check(command: Command, application: str, now_ms: int) -> None:
         read = decode_strict(command.metadata, dict[str, str])
         _require(metadata_bytes(read) == command.metadata, "the metadata are not written as export() writes them")
     checked_tenant(command.tenant)
+    check_needs(command)
+    check_keys(command)
     _require(is_well_formed(Trace(command.traceparent, command.tracestate)), "the trace context is none")
 
 

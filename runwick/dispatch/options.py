@@ -8,7 +8,12 @@ from typing import Final, NamedTuple, TypedDict
 import msgspec
 
 from runwick.contracts.attempts import Lane
-from runwick.contracts.dispatching import METADATA_MAX_BYTES, METADATA_MAX_ENTRIES, DispatchOptions
+from runwick.contracts.dispatching import (
+    METADATA_MAX_BYTES,
+    METADATA_MAX_ENTRIES,
+    DispatchOptions,
+    DispatchUniqueness,
+)
 from runwick.contracts.errors import DispatchValidationError
 from runwick.contracts.jobs import Unset
 from runwick.contracts.names import name_problem
@@ -38,6 +43,7 @@ class OptionArguments(TypedDict, total=False):
     metadata: Mapping[str, str] | None
     tenant: str | None
     expires_at: datetime.datetime | datetime.timedelta | None
+    uniqueness: DispatchUniqueness | None
 
 
 class When(NamedTuple):

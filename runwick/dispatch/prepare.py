@@ -2,12 +2,14 @@
 
 ::
 
-    record known? ▸ options ▸ payload ▸ ids        so that nothing gets an id that cannot be stored
+    record known? ▸ options ▸ payload ▸ keys ▸ ids        so that nothing gets an id that cannot be stored
 """
 
 import datetime
 from collections.abc import Sequence
 from typing import Final, NamedTuple
+
+import msgspec
 
 from runwick.contracts.ambient import Ids
 from runwick.contracts.dispatching import BATCH_MAX_BYTES, BATCH_MAX_ITEMS, BatchItem, Command, DispatchOptions
@@ -16,6 +18,9 @@ from runwick.contracts.identity import job_of_operation
 from runwick.contracts.jobs import Job
 from runwick.declarations.catalog import Catalog, JobEntry
 from runwick.declarations.suggestions import did_you_mean
+from runwick.dispatch.fingerprint import fingerprint
+from runwick.dispatch.keys import NO_KEYS, Keys, check_start, keys_of
+from runwick.dispatch.needs import NO_NEEDS, Needs, needs_of
 from runwick.dispatch.options import check_order, checked_tenant, lane_for, metadata_bytes, when
 from runwick.dispatch.trace import NO_TRACE, Trace
 
@@ -40,7 +45,7 @@ def prepare(
     """The command that dispatches `job`, ready to be sent as often as needed.
 
     Raises:
-        DispatchValidationError: the record is not declared, or an option or the payload breaks a rule.
+        DispatchValidationError: the record is not declared, or an option, the payload or a key breaks a rule.
     """
     entry = _entry(catalog, job)
     lane = lane_for(catalog, entry, options)
@@ -50,8 +55,11 @@ def prepare(
     metadata = metadata_bytes(options.metadata)
     tenant = checked_tenant(options.tenant)
     payload = entry.codec.encode(job)
+    keys = keys_of(entry, job, options.uniqueness)
+    check_start(keys, start.delay_ms)
+    needs = needs_of(catalog, entry, job, lane.queue)
     operation_id = ids.ordered()
-    return Command(
+    command = Command(
         operation_id=operation_id,
         job_id=job_of_operation(operation_id),
         application=catalog.application,
@@ -70,6 +78,7 @@ def prepare(
         traceparent=trace.traceparent,
         tracestate=trace.tracestate,
     )
+    return command if keys is NO_KEYS and needs is NO_NEEDS else _with_limits(command, keys, needs)
 
 
 def prepare_many(
@@ -119,6 +128,13 @@ def check_batch_size(commands: Sequence[Command]) -> None:
     if size > BATCH_MAX_BYTES:
         message = f"a batch holds {BATCH_MAX_BYTES:,} bytes of payload and metadata, this has {size:,}; split it"
         raise DispatchValidationError("batch_too_large", message)
+
+
+def _with_limits(command: Command, keys: Keys, needs: Needs) -> Command:
+    command = msgspec.structs.replace(command, **keys._asdict(), **needs._asdict())
+    if keys.window_key is None:
+        return command
+    return msgspec.structs.replace(command, fingerprint=fingerprint(command))
 
 
 def _options(given: DispatchOptions | None) -> DispatchOptions:

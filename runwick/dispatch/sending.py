@@ -17,13 +17,22 @@ from collections.abc import Callable, Generator
 from typing import TypeVar
 
 from runwick.contracts.dispatching import Command, Prepared, PreparedBatch, Receipt
-from runwick.contracts.errors import CommandExpired, DispatchOutcomeUnknown, Disposition, OutcomeUnknown, RunwickError
+from runwick.contracts.errors import (
+    CommandExpired,
+    DispatchOutcomeUnknown,
+    Disposition,
+    ItemFailure,
+    OutcomeUnknown,
+    RunwickError,
+)
 from runwick.contracts.identity import id_text
 from runwick.contracts.stores import Act, DispatchStore
 
 Request = TypeVar("Request", Prepared, PreparedBatch)
-Sending = Generator[Act[list[Receipt]], list[Receipt], list[Receipt]]
-"""Yields what the store is to do, takes its answer or its error, and returns the receipts in input order."""
+Answers = list[Receipt | ItemFailure]
+"""In input order; failures are there only where a batch goes on after conflicts."""
+Sending = Generator[Act[Answers], Answers, Answers]
+"""Yields what the store is to do, takes its answer or its error, and returns the answers."""
 
 
 def sending(store: DispatchStore, prepared: Prepared | PreparedBatch) -> Sending:
@@ -33,7 +42,8 @@ def sending(store: DispatchStore, prepared: Prepared | PreparedBatch) -> Sending
         StoreError: nothing was written.
         DispatchOutcomeUnknown: it may or may not have been applied.
     """
-    act = store.dispatch(commands_of(prepared))
+    goes_on = isinstance(prepared, PreparedBatch) and prepared.continue_on_conflict
+    act = store.dispatch(commands_of(prepared), continue_on_conflict=goes_on)
     try:
         return (yield act)
     except Exception as error:

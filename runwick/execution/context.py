@@ -1,7 +1,7 @@
 """The context of one run, as its handler and its providers see it. It computes what is asked for, when it is asked."""
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ import msgspec
 from runwick.contracts.cancelling import Cancellation
 from runwick.contracts.identity import id_text
 from runwick.contracts.jobs import Job
+from runwick.contracts.limits import Fence
 from runwick.declarations.catalog import JobEntry
 from runwick.execution.run import Run
 from runwick.wire.profile import PROFILE_ID, PROFILE_VERSION
@@ -112,6 +113,10 @@ class RunContext:
     @property
     def cancellation(self) -> Cancellation:
         return self._cancellation
+
+    @property
+    def fences(self) -> Sequence[Fence]:
+        return self._run.fences
 
     @property
     def items(self) -> dict[Any, Any]:

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from runwick.contracts.attempts import Attempt
+from runwick.contracts.limits import Fence
 from runwick.contracts.states import Priority
 
 
@@ -34,6 +35,7 @@ class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
     tracestate: str | None = None
     message_only: bool = False
     """Of an error its type and message are kept, and no more."""
+    fences: tuple[Fence, ...] = ()
 
     @classmethod
     def of(cls, attempt: Attempt) -> "Run":
@@ -54,6 +56,7 @@ class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
             attempt.traceparent,
             attempt.tracestate,
             attempt.policy.error_detail == "message",
+            attempt.fences,
         )
 
     def encode(self) -> bytes:

@@ -5,10 +5,19 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, Final
 
-from runwick.contracts.controls import TARGETS_MAX, ControlAction, ControlCommand, JobTarget, ManagementActor
+from runwick.contracts.controls import (
+    TARGETS_MAX,
+    ControlAction,
+    ControlCommand,
+    JobTarget,
+    ManagementActor,
+    SteerAction,
+    SteerCommand,
+)
 from runwick.contracts.errors import InvalidArgument
 from runwick.contracts.identity import id_bytes, id_text
-from runwick.contracts.names import name_problem
+from runwick.contracts.limits import CAPACITY_MAX, KEY_MAX_BYTES, LimitKind
+from runwick.contracts.names import JOB_NAME_MAX_CHARACTERS, name_problem
 
 NAME_MAX_CHARACTERS: Final = 256
 """Of an actor's subject and of what is displayed of it."""
@@ -28,9 +37,7 @@ def command_of(
     Raises:
         InvalidArgument: something in it cannot be (codes ``invalid_argument``, ``invalid_id``, ``batch_too_large``).
     """
-    _check_actor(actor)
-    if reason is not None:
-        _check_text("reason", reason, REASON_MAX_CHARACTERS)
+    _check_who_and_why(actor, reason)
     _check_targets(targets)
     return ControlCommand(
         action=action,
@@ -40,6 +47,82 @@ def command_of(
         reason=reason,
         targets=tuple(targets),
     )
+
+
+def steer_command_of(
+    action: SteerAction,
+    application: str,
+    kind: LimitKind,
+    key: str,
+    actor: ManagementActor,
+    reason: str | None,
+    command_id: "str | uuid.UUID | bytes",
+    expected_revision: int,
+    capacity: int | None = None,
+) -> SteerCommand:
+    """The command, checked.
+
+    Raises:
+        InvalidArgument: something in it cannot be (codes ``invalid_argument``, ``invalid_id``).
+    """
+    _check_who_and_why(actor, reason)
+    check_key(kind, key)
+    # A queue that nobody ever paused has revision 0.
+    if not is_number(expected_revision, 0, 2**31 - 1):
+        raise _refused(f"expected_revision is {expected_revision!r}; give the revision as it was last read")
+    if action is SteerAction.SET_CAPACITY and not is_number(capacity, 1, CAPACITY_MAX):
+        raise _refused(f"capacity is {capacity!r}; give a whole number from 1 to {CAPACITY_MAX:,}")
+    return SteerCommand(
+        action=action,
+        command_id=id_bytes(command_id),
+        application=application,
+        actor=actor,
+        reason=reason,
+        kind=kind,
+        key=key,
+        expected_revision=expected_revision,
+        capacity=capacity,
+    )
+
+
+def limit_kind(kind: LimitKind | str) -> LimitKind:
+    """The kind that is meant.
+
+    Raises:
+        InvalidArgument: there is none of that name (code ``invalid_argument``).
+    """
+    try:
+        return LimitKind(kind)
+    except ValueError:
+        known = ", ".join(each.value for each in LimitKind)
+        raise _refused(f"there is no kind of limit {kind!r}; give one of {known}") from None
+
+
+def check_key(kind: LimitKind, key: str) -> None:
+    """Go on if this may be what a limit of that kind is about.
+
+    Raises:
+        InvalidArgument: it may not (code ``invalid_argument``).
+    """
+    if kind is LimitKind.RESOURCE:
+        size = len(key.encode("utf-8", "surrogatepass")) if isinstance(key, str) else 0
+        if not 1 <= size <= KEY_MAX_BYTES:
+            raise _refused(f"the key of a resource is {key!r}; give text of 1 to {KEY_MAX_BYTES} bytes")
+    elif kind is LimitKind.QUEUE and (problem := name_problem(key)) is not None:
+        raise _refused(f"{key!r} is no queue's name: {problem}")
+    elif kind is LimitKind.JOB_TYPE and (problem := name_problem(key, max_characters=JOB_NAME_MAX_CHARACTERS)):
+        raise _refused(f"{key!r} is no job's name: {problem}")
+
+
+def is_number(value: object, least: int, most: int) -> bool:
+    """Whether it is a whole number in these bounds, and no truth value."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def _check_who_and_why(actor: object, reason: object) -> None:
+    _check_actor(actor)
+    if reason is not None:
+        _check_text("reason", reason, REASON_MAX_CHARACTERS)
 
 
 def _check_actor(actor: object) -> None:

@@ -1,7 +1,7 @@
 """One command on its way to the store, and the honest end of it. Of threads and event loops it knows nothing.
 
     send ── answered ─────────────────────────────────────▶ reply
-      ├──── a job is locked for a moment ── 50 ms ── send again, for up to 5 s
+      ├──── a row is locked for a moment ── 50 ms ── send again, for up to 5 s
       ├──── nothing was written ──────────────────────────▶ the store's error
       └──── answer lost ── send again ── answered ────────▶ reply (replayed, if the first one was applied)
                                └──────── anything else ───▶ ControlOutcomeUnknown with the command's id
@@ -11,33 +11,36 @@ Sending again is safe, for the store knows the command by its id.
 
 import asyncio
 from collections.abc import Generator
-from typing import Final, TypeAlias
+from typing import Final, TypeVar
 
 from runwick.contracts.ambient import Clock
-from runwick.contracts.controls import ControlCommand, ControlReply
+from runwick.contracts.controls import ControlCommand, SteerCommand
 from runwick.contracts.errors import ControlOutcomeUnknown, Disposition, OutcomeUnknown, RunwickError, StoreUnavailable
 from runwick.contracts.identity import id_text
-from runwick.contracts.stores import Act, ControlStore
+from runwick.contracts.stores import Act
 
 _PAUSE_S: Final = 0.05
 _TRIES_FOR_S: Final = 5.0
-"""How long a command is tried while somebody's transaction holds one of its jobs."""
+"""How long a command is tried while somebody's transaction holds one of its rows."""
 
-Sending: TypeAlias = Generator[Act[ControlReply] | float, ControlReply | None, ControlReply]
-"""Yields what the store is to do, or for how many seconds to pause; takes the store's answer or its error."""
+Reply = TypeVar("Reply")
+Command = ControlCommand | SteerCommand
 
 
-def sending(store: ControlStore, command: ControlCommand, clock: Clock) -> Sending:
-    """Send a command that may have been sent before.
+def sending(act: Act[Reply], command: Command, clock: Clock) -> Generator[Act[Reply] | float, Reply | None, Reply]:
+    """Send a command that may have been sent before. It yields what the store is to do, or for how many seconds to
+    pause, and takes the store's answer or its error.
+
+    Args:
+        act: what the store makes of the command.
 
     Raises:
         StoreError: nothing was written.
         ControlOutcomeUnknown: it may or may not have been applied.
     """
-    act = store.control(command)
     until_s = clock.steady_s() + _TRIES_FOR_S
     lost: Exception | None = None
-    step: Act[ControlReply] | float = act
+    step: Act[Reply] | float = act
     while True:
         try:
             reply = yield step
@@ -60,7 +63,7 @@ def sending(store: ControlStore, command: ControlCommand, clock: Clock) -> Sendi
             step = act
 
 
-def _tell(command: ControlCommand, stopped: BaseException, lost: Exception | None) -> None:
+def _tell(command: Command, stopped: BaseException, lost: Exception | None) -> None:
     """Whoever stops waiting gets what was raised; whether the command may have been applied is its cause."""
     was_sent = not isinstance(stopped, asyncio.CancelledError) or isinstance(stopped.__cause__, OutcomeUnknown)
     if was_sent or lost is not None:
@@ -70,7 +73,7 @@ def _tell(command: ControlCommand, stopped: BaseException, lost: Exception | Non
         stopped.__cause__ = unknown
 
 
-def _unknown(command: ControlCommand, lost: Exception, again: Exception) -> ControlOutcomeUnknown:
+def _unknown(command: Command, lost: Exception, again: Exception) -> ControlOutcomeUnknown:
     message = (
         f"{_named(command)} may or may not have been applied ({_shown(lost)}; sent again: {_shown(again)}). "
         "Sending it again with the same command_id is safe and gives the answer"
@@ -78,7 +81,7 @@ def _unknown(command: ControlCommand, lost: Exception, again: Exception) -> Cont
     return ControlOutcomeUnknown("outcome_unknown", message, id_text(command.command_id))
 
 
-def _named(command: ControlCommand) -> str:
+def _named(command: Command) -> str:
     return f"{command.action.value}, command {id_text(command.command_id)},"
 
 

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from runwick.contracts.activity import ExecutorActivity, WorkerRecord
-from runwick.contracts.attempts import WorkerPresence
+from runwick.contracts.attempts import Kind, WorkerPresence
 
 ACTIVITY_MAX_BYTES: Final = 64 * 1024
 """Of one worker, as JSON."""
@@ -28,6 +28,16 @@ def executors_json(executors: Sequence[ExecutorActivity]) -> bytes:
     return msgspec.json.encode(kept)
 
 
+def kinds_json(kinds: Sequence[Kind] | None) -> str | None:
+    """What a worker decodes, as a JSON array of [name, version]; None where it did not tell."""
+    return None if kinds is None else msgspec.json.encode([(kind.name, kind.version) for kind in kinds]).decode()
+
+
+def kinds_told(kinds: str | None) -> list[Kind] | None:
+    """The other way round."""
+    return None if kinds is None else [Kind(*pair) for pair in msgspec.json.decode(kinds, type=list[tuple[str, int]])]
+
+
 def worker_record(
     application: str,
     worker: bytes,
@@ -39,12 +49,19 @@ def worker_record(
     departed_at_ms: int | None,
     told_at_ms: int | None,
     activity: str | None,
+    kinds: str | None = None,
 ) -> WorkerRecord:
     """One row of `workers`, which every SQL store selects alike."""
     names = msgspec.json.decode(queues, type=list[str])
     return WorkerRecord(
         presence=WorkerPresence(
-            worker=worker, application=application, host=host, process=process, queues=names, executors=executors
+            worker=worker,
+            application=application,
+            host=host,
+            process=process,
+            queues=names,
+            executors=executors,
+            kinds=kinds_told(kinds),
         ),
         seen_at_ms=seen_at_ms,
         departed_at_ms=departed_at_ms,

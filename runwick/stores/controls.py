@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from runwick.contracts.controls import ControlAction, ControlCommand, JobTarget
+from runwick.contracts.controls import ControlAction, ControlCommand, JobTarget, SteerCommand
 from runwick.contracts.errors import InvalidArgument, StoreError
 from runwick.contracts.identity import id_text
 from runwick.contracts.states import LEASED_STATES, JobState
@@ -74,7 +74,7 @@ def fingerprint(command: ControlCommand) -> bytes:
     return hashlib.sha256(msgspec.json.encode(content)).digest()
 
 
-def command_conflict(command: ControlCommand) -> StoreError:
+def command_conflict(command: ControlCommand | SteerCommand) -> StoreError:
     """A command id that was used for something else."""
     return StoreError(
         "operation_conflict",

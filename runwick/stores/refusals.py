@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from runwick.contracts.administration import Admission
+from runwick.contracts.administration import Admission, Capability
 from runwick.contracts.dispatching import ANSWERS_KEPT_MS, Command
 from runwick.contracts.errors import (
     AdmissionClosed,
@@ -34,6 +34,16 @@ def capability_unknown(application: str, capability: str) -> StoreError:
         "capability_unknown",
         f'application "{application}" has the capability "{capability}", which this release does not know; nothing was '
         "written, use the release that activated it",
+    )
+
+
+def rate_admission_not_active(application: str) -> StoreError:
+    """Jobs with rate windows where older releases, which know of none, may still claim."""
+    return StoreError(
+        "rate_admission_not_active",
+        f'application "{application}" has not activated "{Capability.RATE_ADMISSION.value}", so it takes no jobs with '
+        "rate windows; nothing was written, activate it when every worker is of this release "
+        f"(`runwick store activate-capability --name {Capability.RATE_ADMISSION.value}`)",
     )
 
 

@@ -8,6 +8,7 @@ from runwick.contracts.activity import ExecutorActivity
 from runwick.contracts.attempts import Attempt
 from runwick.contracts.cancelling import CancellationCause
 from runwick.contracts.health import WorkerHealth
+from runwick.contracts.limits import Drift
 from runwick.contracts.outcomes import Settlement
 
 
@@ -23,6 +24,34 @@ class Claimed(msgspec.Struct, frozen=True):
 
     attempts: Sequence[Attempt]
     seconds: float
+
+
+class MovedAside(msgspec.Struct, frozen=True):
+    """A claim met jobs whose limits are full."""
+
+    parked: int
+    """They wait in a limit's line."""
+    deferred: int
+    """They are due later, each when a rate window will have room for it."""
+
+
+class LimitDrifted(msgspec.Struct, frozen=True):
+    """A limit is declared otherwise than it stands in the store, which is what holds. Told once."""
+
+    drift: Drift
+
+
+class LimitsMended(msgspec.Struct, frozen=True):
+    """A pass over the limits found scopes whose count of holds was wrong, and set it right. It is a fault of Runwick or
+    of somebody who wrote into the store."""
+
+    count: int
+
+
+class LinesMoved(msgspec.Struct, frozen=True):
+    """A pass over the limits called jobs out of lines that a crash had left there."""
+
+    count: int
 
 
 class Settled(msgspec.Struct, frozen=True):

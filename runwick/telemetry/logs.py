@@ -92,6 +92,27 @@ def _expired(event: events.Expired) -> None:
     _record(logging.WARNING, 1019, "%d jobs expired before they began", event.count)
 
 
+def _drifted(event: events.LimitDrifted) -> None:
+    drift = event.drift
+    _record(
+        logging.WARNING,
+        1020,
+        "%s %s has %s in the store, which holds; declared is %s",
+        drift.kind.value,
+        drift.key,
+        drift.stored,
+        drift.declared,
+    )
+
+
+def _mended(event: events.LimitsMended) -> None:
+    _record(logging.WARNING, 1021, "%d scopes counted their holds wrongly and were set right", event.count)
+
+
+def _lines_moved(event: events.LinesMoved) -> None:
+    _record(logging.INFO, 1022, "%d jobs were called out of lines that had stood still", event.count)
+
+
 def _predecessor(event: events.PredecessorRecovered) -> None:
     _record(
         logging.WARNING, 1017, "recovered %d attempts of worker %s, which is dead", event.count, id_text(event.worker)
@@ -155,6 +176,9 @@ _WRITERS: dict[type[Any], Callable[[Any], None]] = {
     events.SettlementRefused: _refused,
     events.Recovered: _recovered,
     events.Expired: _expired,
+    events.LimitDrifted: _drifted,
+    events.LimitsMended: _mended,
+    events.LinesMoved: _lines_moved,
     events.PredecessorRecovered: _predecessor,
     events.EndedUnbegun: _ended_unbegun,
     events.AttemptAsked: _asked,

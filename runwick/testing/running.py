@@ -8,6 +8,15 @@
         assert rw.get(receipt).state == "succeeded"
 
 Dispatching, claiming, retrying and settling are the real thing; only the store, the clock and the processes are not.
+Limits hold as well: what a rate window keeps out is not due until the test moves the time, and `why` says so::
+
+    with running(rw) as run:
+        receipts = [rw.dispatch(SendMail(to)) for to in ("a", "b", "c")]  # at most two a minute
+        run.until_idle()
+        assert rw.why(receipts[2]).reasons[-1].code == "rate_full"
+        run.advance(datetime.timedelta(minutes=1))
+        run.until_idle()
+        assert rw.get(receipts[2]).state == "succeeded"
 """
 
 import asyncio
@@ -19,7 +28,6 @@ from runwick.app.runwick import Runwick
 from runwick.config.serving import served_pools
 from runwick.execution.inline import InlineBackend
 from runwick.execution.invoke import Invoker
-from runwick.policy.lanes import lanes_of
 from runwick.runtime.ambient import SystemIds
 from runwick.stores.memory.store import MemoryStore
 from runwick.telemetry.bus import Bus
@@ -52,8 +60,8 @@ class Running:
         invoker = Invoker(catalog, clock=self._clock, record_usage=False, alone=False)
         served, _ = served_pools(catalog.pools, catalog.queues, None)
         pools = [
-            ServedPool(
-                pool.name,
+            ServedPool.of(
+                pool,
                 InlineBackend(
                     invoker,
                     pool.name,
@@ -62,8 +70,6 @@ class Running:
                     cancellation_grace_s=self._rw.worker_options.cancellation_grace.total_seconds(),
                     cleanup_budget_s=self._rw.worker_options.cleanup_budget.total_seconds(),
                 ),
-                tuple(lanes_of(pool.queues or ())),
-                pool.concurrency,
             )
             for pool in served
         ]
@@ -72,6 +78,7 @@ class Running:
             pools,
             application=catalog.application,
             kinds=frozenset(catalog.decodable),
+            scopes=catalog.scopes,
             options=self._rw.worker_options,
             clock=self._clock,
             dice=self._rw.dice,

@@ -3,21 +3,26 @@
     room? ──no──▶ sleep until the backend says so
       │yes
     claim ──found──▶ hold ▶ begin what was only reserved ▶ hand over ▶ let the executors take it ▶ room?
-      │ │empty
+      │ │empty ── some lane may have more ──▶ room?
       │ arm the store's hint ▶ claim once more ▶ sleep until the next due row, a hint, an alarm, or the safety poll
       │
       ├─ no answer ──▶ the same claim again, by its token, until it is answered or its lease has run out
       └─ not admitted ▶ told once, then asked for at each safety poll
 
-An alarm is set for each retry that this worker has just settled and that is due soon: it rings at that moment, so that
-a retry after a millisecond does not wait for a poll.
+Which lanes a claim looks into, in which order, and how much it takes of each is said by the pool's turns, which hear
+what came of it; they live here, in memory.
+
+An alarm is set for each retry that this worker has just settled and that is due soon, and for each job that its claim
+was told to have promised a place in a rate window: it rings at that moment, so that neither waits for a poll.
 
 The second claim after arming closes the gap in which work could arrive between the empty answer and the hint.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+import itertools
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -26,9 +31,11 @@ from runwick.contracts.attempts import Attempt, Claim, ClaimPlan, Kind, Lane
 from runwick.contracts.backends import Room
 from runwick.contracts.errors import AdmissionClosed, OutcomeUnknown
 from runwick.contracts.stores import Store
+from runwick.policy.lanes import Turns, in_rank_order
 from runwick.runtime.wake import Wake
 from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
+from runwick.wire.limits import PAYLOAD_MAX_BYTES
 from runwick.worker.alarms import Alarms
 from runwick.worker.handover import HandOver
 from runwick.worker.line import Line
@@ -42,8 +49,11 @@ from runwick.worker.timings import (
     IDLE_JITTER_S,
     IDLE_SLEEP_MIN_S,
     JOIN_MIN,
+    PROMISES_WITHIN_S,
     Timings,
 )
+
+_LANE: Final = operator.attrgetter("lane")
 
 
 class Intake(msgspec.Struct, frozen=True):
@@ -74,6 +84,8 @@ class Asked(NamedTuple):
     plan: ClaimPlan
     started_s: float
     """When it was first sent: what it claims is ours from then on at the earliest."""
+    turns: Turns
+    """Who made its plan, and hears what came of it."""
 
 
 class Claimer:
@@ -103,7 +115,9 @@ class Claimer:
         self._line = line
         self._pool = pool
         self._backend = pool.backend
+        self._turns = pool.turns()
         self._alarms = Alarms(self.wake.ring, timings.safety_poll_s + IDLE_JITTER_S)
+        self._promises = Alarms(self.wake.ring, PROMISES_WITHIN_S)
         self._share = share
         self._registry = registry
         self._intake = intake
@@ -152,13 +166,14 @@ class Claimer:
     def serve(self, pool: ServedPool, kinds: frozenset[Kind]) -> None:
         """Claim for this pool's lanes, and these kinds, from now on; the backend stays."""
         self._pool = pool
+        self._turns = pool.turns()
         self._intake = msgspec.structs.replace(self._intake, kinds=kinds)
         self.found_nothing = False
         self.wake.ring()
 
     def due_in(self, lane: Lane, delay_ms: int) -> None:
         """A job of that lane becomes due then, which no hint of the store's will tell at the time."""
-        if not self.stopped and lane in self._pool.lanes:
+        if not self.stopped and lane.queue in self._pool.queues:
             self._alarms.set(delay_ms)
 
     def tickets_returned(self) -> None:
@@ -194,18 +209,19 @@ class Claimer:
             return None  # the next executor that runs dry takes it; until then nothing may be handed ahead of it
         tickets = self._share.tickets
         self._lacks_tickets = tickets <= 0
-        return None if self._lacks_tickets else Asked(self._plan(room, tickets), now_s)
+        return None if self._lacks_tickets else Asked(self._plan(room, tickets), now_s, self._turns)
 
     def _plan(self, room: Room, tickets: int) -> ClaimPlan:
         free = min(room.free, tickets, CLAIM_MAX)
+        ahead = min(room.ahead, tickets - free, CLAIM_MAX - free)
         return ClaimPlan(
             application=self._intake.application,
             worker=self._intake.worker,
             claim_token=self._ids.secret(),
-            lanes=self._pool.lanes,
+            turns=self._turns.plan(free + ahead),
             kinds=self._intake.kinds,
             free=free,
-            ahead=min(room.ahead, tickets - free, CLAIM_MAX - free),
+            ahead=ahead,
             payload_bytes=min(room.payload_bytes, self._share.room_bytes, BATCH_MAX_BYTES),
             lease_ms=self._timings.lease_ms,
         )
@@ -215,16 +231,30 @@ class Claimer:
         claim = await self._answer(asked)
         if claim is None:
             return None
-        self.found_nothing = not claim.attempts
+        counts = _counts(claim.attempts)
+        asks_again = _heard(asked, claim, counts)
+        self.found_nothing = not claim.attempts and not asks_again
         self._meets_lone = claim.stopped_at_lone
+        self._note_moved(claim)
         if claim.attempts:
             self._unarm()
-            await self._hand_over.take(claim.attempts, asked.started_s)
+            ordered = in_rank_order(claim.attempts) if len(counts) > 1 else claim.attempts
+            await self._hand_over.take(ordered, asked.started_s)
             # One turn of the loop lets completions and fresh room arrive, so that the next claim asks for all of it.
             await asyncio.sleep(0)
             return 0.0
+        if asks_again:
+            return 0.0
         self._tell.found_nothing()
         return self._idle_sleep_s(claim)
+
+    def _note_moved(self, claim: Claim) -> None:
+        """Tell of what was moved aside, and wake up when it is to come."""
+        if claim.parked or claim.deferred:
+            self._bus.publish(events.MovedAside(claim.parked, claim.deferred))
+        if not self.stopped:
+            for delay_ms in claim.called_in_ms:
+                self._promises.set(delay_ms)
 
     async def _answer(self, asked: Asked) -> Claim | None:
         """Ask, and hold what is answered; None when the line was cut meanwhile, and nothing may be held any more."""
@@ -268,6 +298,7 @@ class Claimer:
         """Claim nothing more; a claim under way gives back what it finds."""
         self.stopped = True
         self._alarms.clear()
+        self._promises.clear()
         self._unarm()
         self.wake.ring()
 
@@ -275,3 +306,22 @@ class Claimer:
         if self._disarm is not None:
             self._disarm()
             self._disarm = None
+
+
+def _heard(asked: Asked, claim: Claim, counts: Mapping[Lane, int]) -> bool:
+    """Tell the turns what came of their plan; answers whether there may be more to take at once."""
+    plan, attempts = asked.plan, claim.attempts
+    # One that ended for its bytes does not say so: it did if the largest payload would have been too much.
+    is_full = len(attempts) >= plan.free + plan.ahead or (
+        bool(attempts) and sum(each.payload_bytes for each in attempts) + PAYLOAD_MAX_BYTES > plan.payload_bytes
+    )
+    cut = claim.again or claim.stopped_at_lone or is_full
+    return asked.turns.took(plan.turns, counts, cut=cut) or claim.again
+
+
+def _counts(attempts: Sequence[Attempt]) -> Mapping[Lane, int]:
+    """How many are of each lane. They come lane by lane."""
+    counts: dict[Lane, int] = {}
+    for lane, of_lane in itertools.groupby(attempts, _LANE):
+        counts[lane] = counts.get(lane, 0) + sum(1 for _ in of_lane)
+    return counts

@@ -20,10 +20,11 @@ from collections.abc import Callable, Sequence
 
 from runwick.config.options import WorkerOptions
 from runwick.contracts.ambient import Clock, Dice, Ids
-from runwick.contracts.attempts import Kind, WorkerPresence
+from runwick.contracts.attempts import Kind, Lane, WorkerPresence
 from runwick.contracts.cancelling import CancellationCause
 from runwick.contracts.errors import InvalidArgument, RunwickError, StoreHistoryBroken
 from runwick.contracts.health import HealthStatus, RoleHealth, WorkerHealth
+from runwick.contracts.limits import Drift, ScopeNeed
 from runwick.contracts.stores import Outlook, Store
 from runwick.runtime.loops import Loop, keep_running
 from runwick.runtime.wake import Wake
@@ -40,6 +41,8 @@ from runwick.worker.timings import Timings, timings_of
 
 _EMPTY_CHECK_S = 0.2
 """How often a worker that ends when empty looks at least whether it is."""
+_REGISTER_MIN_S = 5.0
+"""For how long a start insists at least: nothing is held yet that a slow store could cost."""
 _DEPARTURE_CHECK_S = 0.05
 """How often a pool that leaves is looked at whether anything runs in it."""
 
@@ -48,13 +51,15 @@ Until = Callable[[Outlook], bool]
 
 
 def nothing_left(outlook: Outlook) -> bool:
-    """No job that this worker may run is due, retrying, handed over or running."""
-    return not (outlook.due or outlook.retrying or outlook.leased)
+    """No job that this worker may run is due, retrying, handed over or running, nor waits in a limit's line. What waits
+    in a paused queue is left: nobody here can end that."""
+    return not (outlook.due or outlook.blocked or outlook.postponed or outlook.leased)
 
 
 def nothing_due(outlook: Outlook) -> bool:
-    """No job that this worker may run is due, handed over or running now."""
-    return not (outlook.due or outlook.leased)
+    """No job that this worker may run is due, handed over or running now. What waits in a limit's line then waits for
+    time to pass, or for somebody else."""
+    return not (outlook.due - outlook.blocked or outlook.leased)
 
 
 class Worker:
@@ -65,6 +70,7 @@ class Worker:
         pools: at least one; names differ, queues may be the same.
         application: whose jobs.
         kinds: those that can be decoded and have a handler here.
+        scopes: the limits of queues and job types that the application declares.
         options: checked already.
         clock, dice, ids: where time, chance and ids come from.
         bus: hears everything that happens.
@@ -84,6 +90,7 @@ class Worker:
         dice: Dice,
         ids: Ids,
         bus: Bus,
+        scopes: Sequence[ScopeNeed] = (),
         worker_id: bytes | None = None,
         grade: str | None = None,
     ) -> None:
@@ -91,6 +98,9 @@ class Worker:
         self._store = store
         self._application = application
         self._kinds = kinds
+        self._scopes = scopes
+        self._drifts: set[Drift] = set()
+        """Those that were told."""
         self._timings: Timings = timings_of(options)
         self._clock = clock
         self._bus = bus
@@ -206,8 +216,11 @@ class Worker:
             self._parts.stations.look_for_work()
         return closed
 
-    async def reconfigure(self, pools: Sequence[ServedPool], kinds: frozenset[Kind]) -> None:
-        """Serve exactly these pools and kinds from now on. Must be called on the worker's event loop, once at a time.
+    async def reconfigure(
+        self, pools: Sequence[ServedPool], kinds: frozenset[Kind], scopes: Sequence[ScopeNeed] = ()
+    ) -> None:
+        """Serve exactly these pools and kinds from now on, under these limits. Must be called on the worker's event
+        loop, once at a time.
 
         A pool is known by its backend: one that stays goes on with what it holds, whatever its lanes and size are now;
         one that is new is brought up first; one that is not named claims nothing more, and is stopped when what runs
@@ -218,10 +231,8 @@ class Worker:
             RunwickError: the store does not let it in, or a new backend cannot be brought up; nothing has changed.
         """
         self._must_run()
-        parts, lanes = self._parts, lanes_of_all(pools)
-        await parts.line.insist(
-            lambda: self._store.register(self._application, lanes, kinds), self._timings.claim_budget_s
-        )
+        parts = self._parts
+        await self._register(lanes_of_all(pools), kinds, scopes)
         new = parts.stations.new_for(pools, kinds)
         backends = [station.backend for station in new]
         await start_all(backends, [station.sink for station in new])
@@ -231,12 +242,22 @@ class Worker:
             await stop_all(backends)
             raise
         leaving = parts.serve(pools, kinds, new)
-        self._kinds = kinds
+        self._kinds, self._scopes = kinds, scopes
         self._tasks += [self._start(station.claimer, until=self._ended(station.claimer)) for station in new]
         for station in leaving:
             departure = asyncio.create_task(self._see_off(station), name="departure of a pool")
             self._departures.add(departure)
             departure.add_done_callback(self._departures.discard)
+
+    async def _register(self, lanes: Sequence[Lane], kinds: frozenset[Kind], scopes: Sequence[ScopeNeed]) -> None:
+        """Make known what is about to be served; limits that differ from those of the store are told, each once."""
+        drifts = await self._parts.line.insist(
+            lambda: self._store.register(self._application, lanes, kinds, scopes),
+            max(self._timings.claim_budget_s, _REGISTER_MIN_S),
+        )
+        for drift in sorted(set(drifts) - self._drifts):
+            self._bus.publish(events.LimitDrifted(drift))
+        self._drifts |= set(drifts)
 
     def _must_run(self) -> None:
         if not self._is_up or self._parts.finalizer.draining or self._stop is not Stop.RUN:
@@ -265,10 +286,8 @@ class Worker:
             AdmissionClosed: an operator drains or maintains the application; nothing was started.
             RunwickError: the store does not let it in, or a backend could not be started; none is left.
         """
-        parts, lanes = self._parts, self._pools.lanes
-        await parts.line.insist(
-            lambda: self._store.register(self._application, lanes, self._kinds), self._timings.claim_budget_s
-        )
+        parts = self._parts
+        await self._register(self._pools.lanes, self._kinds, self._scopes)
         await self._pools.start(parts.stations.sinks)
         unhook = self._store.wake_on_requests(self.worker_id, parts.heartbeat.requested)
         self._is_up = True

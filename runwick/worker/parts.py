@@ -113,7 +113,9 @@ class Parts:
     def serve(self, pools: Sequence[ServedPool], kinds: frozenset[Kind], new: Sequence[Station]) -> list[Station]:
         """Serve exactly these pools from now on, see `Stations.serve`."""
         leaving = self.stations.serve(pools, kinds, new)
-        self.presence = msgspec.structs.replace(self.presence, queues=self.pools.queues, executors=self.pools.size)
+        self.presence = msgspec.structs.replace(
+            self.presence, queues=self.pools.queues, executors=self.pools.size, kinds=sorted(kinds)
+        )
         return leaving
 
     def _heartbeat(self) -> Heartbeat:

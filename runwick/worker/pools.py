@@ -20,6 +20,9 @@ from runwick.contracts.attempts import Attempt, Lane
 from runwick.contracts.backends import Backend, Completion
 from runwick.contracts.cancelling import CancellationCause
 from runwick.contracts.health import RoleHealth
+from runwick.contracts.policies import LANE_WEIGHTS, LaneSelection
+from runwick.declarations.pools import Pool
+from runwick.policy.lanes import Turns, lanes_of
 
 
 class ServedPool(msgspec.Struct, frozen=True):
@@ -28,10 +31,30 @@ class ServedPool(msgspec.Struct, frozen=True):
     name: str
     backend: Backend
     """Its own: no other pool's attempts are handed to it."""
-    lanes: tuple[Lane, ...]
-    """In the order in which they are claimed from. Pools may have lanes in common."""
+    queues: Mapping[str, int]
+    """Those that it takes jobs from, each with its weight. Pools may have queues in common."""
     size: int
     """Most handlers that it runs at once: its slots."""
+    lane_weights: tuple[int, int, int] = LANE_WEIGHTS
+    lane_selection: LaneSelection = LaneSelection.WEIGHTED
+
+    @classmethod
+    def of(cls, pool: Pool, backend: Backend) -> "ServedPool":
+        """The pool as it was declared, with the queues that it serves here, on this backend."""
+        queues = {queue: pool.weight_of(queue) for queue in pool.queues or ()}
+        return cls(pool.name, backend, queues, pool.concurrency, pool.lane_weights, pool.lane_selection)
+
+    @property
+    def lanes(self) -> list[Lane]:
+        """Every lane of its queues."""
+        return lanes_of(self.queues)
+
+    def turns(self) -> Turns:
+        """How it chooses among them, from the beginning: as if all had been found empty, for then the first claim takes
+        whatever there is."""
+        turns = Turns(self.queues, self.lane_weights, self.lane_selection)
+        turns.took(turns.plan(1), {}, cut=False)
+        return turns
 
 
 class PoolSink:
@@ -104,7 +127,7 @@ class Pools:
     @property
     def queues(self) -> list[str]:
         """Every queue that one of them serves, sorted."""
-        return sorted({lane.queue for pool in self._served for lane in pool.lanes})
+        return sorted({queue for pool in self._served for queue in pool.queues})
 
     @property
     def lanes(self) -> tuple[Lane, ...]:

@@ -1,4 +1,5 @@
-"""The recovery pass: closes attempts whose lease ran out, whoever held them, then jobs that expired while they waited.
+"""The recovery pass: closes attempts whose lease ran out, whoever held them, then jobs that expired while they waited,
+and looks whether the lines of all limits move.
 
 Every worker asks each scan interval, the store lets one through per application. The pass is not a job and holds
 nothing between its transactions, so a worker that dies in it holds nothing back. What a dead predecessor on the same
@@ -14,7 +15,7 @@ from runwick.runtime.wake import Wake
 from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
 from runwick.worker.line import Line
-from runwick.worker.timings import FAILED_ROUND_PAUSE_S, RECOVERY_LIMIT, Timings
+from runwick.worker.timings import FAILED_ROUND_PAUSE_S, RECOVERY_LIMIT, TEND_LIMIT, Timings
 
 
 class Recovery:
@@ -35,6 +36,8 @@ class Recovery:
         self._decide_for_dead = functools.partial(recover_from_dead, dice=dice)
         self._bus = bus
         self._due = False
+        self._tended: bytes | None = None
+        """The last limit that this pass has looked at."""
 
     def due(self) -> None:
         """The store chose this worker for the pass."""
@@ -53,8 +56,20 @@ class Recovery:
         expired = await self._line.ask(self._store.expire(self._application, RECOVERY_LIMIT))
         if expired:
             self._bus.publish(events.Expired(expired))
-        self._due = expired == RECOVERY_LIMIT
+        if expired == RECOVERY_LIMIT:
+            return 0.0
+        self._tended = await self._tend()
+        self._due = self._tended is not None
         return 0.0 if self._due else None
+
+    async def _tend(self) -> bytes | None:
+        """Look through some limits; answers where to go on, None at the end."""
+        tended = await self._line.ask(self._store.tend(self._application, self._tended, TEND_LIMIT))
+        if tended.called:
+            self._bus.publish(events.LinesMoved(tended.called))
+        if tended.mended:
+            self._bus.publish(events.LimitsMended(tended.mended))
+        return tended.after
 
     async def inherit(self, predecessor: bytes) -> int:
         """Close everything that a worker left which is known to be dead, with all that it ran; answers how much.

@@ -23,6 +23,10 @@ class Tally:
         self.retried = 0
         """Attempts after which the job waits for its next try."""
         self.released = 0
+        self.parked = 0
+        """Times that a claim moved a job into a limit's line; alike the next."""
+        self.deferred = 0
+        """Times that a claim made a job due later for a rate window."""
         self.recovered = 0
         self.lost = 0
         """Leases lost."""
@@ -37,6 +41,7 @@ class Tally:
         """When the last settlement committed, on `time.monotonic`."""
         bus.listen(events.Settled, self._settled)
         bus.listen(events.Released, self._released)
+        bus.listen(events.MovedAside, self._moved_aside)
         bus.listen(events.EndedUnbegun, self._ended_unbegun)
         bus.listen(events.Recovered, self._recovered)
         bus.listen(events.LeaseLost, self._lost)
@@ -79,6 +84,10 @@ class Tally:
             if usage is not None:
                 self.handler_cpu_us += max(0, (usage.cpu_us or 0) + (usage.cpu_children_us or 0) - counted_us)
                 self.handler_wall_us += usage.wall_us or 0
+
+    def _moved_aside(self, event: events.MovedAside) -> None:
+        self.parked += event.parked
+        self.deferred += event.deferred
 
     def _released(self, event: events.Released) -> None:
         self.released += len(event.attempts)

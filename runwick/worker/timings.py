@@ -13,6 +13,9 @@ BATCH_MAX_BYTES: Final = 4 * 1024 * 1024
 """A claim's payloads or a batch's results end at this size."""
 IDLE_SLEEP_MIN_S: Final = 0.05
 """The shortest sleep after an empty claim."""
+PROMISES_WITHIN_S: Final = 10.0
+"""Jobs that a rate window promised a place so soon are claimed at that very moment; later ones are found by polling,
+which costs such long windows next to nothing."""
 IDLE_JITTER_S: Final = 0.1
 """Spread that keeps idle workers from claiming in lockstep."""
 LINGER_S: Final = 0.02
@@ -25,6 +28,8 @@ FAILED_ROUND_PAUSE_S: Final = 1.0
 """The pause of a loop whose round raised; a failed claim backs off this long."""
 RECOVERY_LIMIT: Final = 128
 """Most leases closed by one recovery transaction; a full one is followed at once by the next."""
+TEND_LIMIT: Final = 100
+"""Most limits that one call of the recovery pass looks at."""
 JOIN_MIN: Final = 4
 """A claim goes along with a settlement for no fewer jobs than this; fewer are not worth its statements."""
 HELD_MAX: Final = 512

@@ -8,12 +8,16 @@ import os
 import time
 from datetime import timedelta
 
-from runwick import Job, Runwick, WorkerOptions
+from runwick import Job, PerResource, RollingWindow, Runwick, WorkerOptions
 from scripts.benchmarks.spinning import spin
 
 NAME = "bench"
 RETRY_DELAY = timedelta(milliseconds=1)
 """Of `Linger`."""
+AT_ONCE = 50
+"""Of the `Scoped` jobs with one key, so many run at once…"""
+PER_SECOND = 24
+"""…and of the `Metered` ones so many begin within any second."""
 
 
 class Nothing(Job):
@@ -41,6 +45,19 @@ class Linger(Job):
     log: str
 
 
+class Scoped(Job):
+    """As `Nothing`, under a limit that it shares with those of its key."""
+
+    key: str
+    note: str = "about as many bytes as the job has that knows of no limit"
+
+
+class Metered(Job):
+    """As `Nothing`, under a limit that all of its type share."""
+
+    note: str = "about as many bytes as the job has that knows of no limit, so that the two differ in nothing else"
+
+
 def application(store: str) -> Runwick:
     """The application on the store at this URL.
 
@@ -51,12 +68,26 @@ def application(store: str) -> Runwick:
     for name, record in (("nothing", Nothing), ("spin", Spin), ("stamp", Stamp)):
         rw.job(f"bench.{name}")(record)
     rw.job("bench.linger", max_executions=100, max_crashes=100, retry_delay=(RETRY_DELAY, RETRY_DELAY))(Linger)
-    for handler in (do_nothing, do_spin, tell_delay, linger):
+    rw.job("bench.scoped", per_resource=(PerResource(key_of, AT_ONCE),))(Scoped)
+    rw.job("bench.metered", rolling_window=RollingWindow(PER_SECOND, timedelta(seconds=1)))(Metered)
+    for handler in (do_nothing, do_spin, tell_delay, linger, do_scoped, do_metered):
         rw.handler(handler)
     return rw
 
 
 def do_nothing(job: Nothing) -> None:
+    pass
+
+
+def key_of(job: Scoped) -> str:
+    return job.key
+
+
+def do_scoped(job: Scoped) -> None:
+    pass
+
+
+def do_metered(job: Metered) -> None:
     pass
 
 

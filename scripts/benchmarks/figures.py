@@ -28,6 +28,8 @@ class Assignment:
     seconds: float
     work_ms: float
     rounds: int
+    shape: str | None = None
+    """Of `claim`; None takes all."""
     say: Callable[[str], None]
     """Tells a waiting person what is going on."""
 

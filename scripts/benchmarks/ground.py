@@ -3,12 +3,13 @@
 import contextlib
 import dataclasses
 import datetime
+import itertools
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from runwick import DispatchOptions, Job, Receipt, Runwick
-from runwick.contracts.attempts import Attempt, ClaimPlan
+from runwick.contracts.attempts import Attempt, ClaimPlan, Lane, LaneTurn
 from runwick.contracts.dispatching import BATCH_MAX_ITEMS, COMMAND_LIFETIME_MAX_MS, Command
 from runwick.contracts.identity import job_of_operation
 from runwick.contracts.outcomes import Outcome, OutcomeKind, Settlement
@@ -56,20 +57,38 @@ class Ground:
         """Whether the store is a database of a server, which psycopg reaches by the same URL."""
         return self.url.startswith("postgresql:")
 
+    @property
+    def file(self) -> str:
+        """The path of a store that is a file."""
+        return self.url.removeprefix("sqlite:///")
+
     def fill(self, job: Job, number: int) -> None:
         """Dispatch `job` `number` times, in batches."""
         for done in range(0, number, BATCH_MAX_ITEMS):
             self.rw.dispatch_many([job] * min(BATCH_MAX_ITEMS, number - done))
 
-    def claim_plan(self, record: type[Job], *, attempts: int = CLAIM, lease_ms: int = LEASE_MS) -> ClaimPlan:
-        """What a lone worker asks for that takes jobs of this type only."""
-        entry = self.rw.catalog.by_record[record]
+    def claim_plan(
+        self,
+        *records: type[Job],
+        turns: Sequence[LaneTurn] | None = None,
+        attempts: int = CLAIM,
+        lease_ms: int = LEASE_MS,
+    ) -> ClaimPlan:
+        """What a lone worker asks for that takes jobs of these types only.
+
+        Args:
+            records: the types.
+            turns: None takes all from the lane of the first type.
+            attempts: how many.
+            lease_ms: for how long.
+        """
+        entries = [self.rw.catalog.by_record[record] for record in records]
         return ClaimPlan(
             application=NAME,
             worker=_ids.ordered(),
             claim_token=_ids.secret(),
-            lanes=[entry.lane],
-            kinds=frozenset({entry.kind}),
+            turns=[LaneTurn(entries[0].lane, attempts)] if turns is None else turns,
+            kinds=frozenset(entry.kind for entry in entries),
             free=attempts,
             ahead=0,
             payload_bytes=4 * 1024 * 1024,
@@ -86,19 +105,26 @@ def claimed_again(plan: ClaimPlan) -> ClaimPlan:
     return msgspec.structs.replace(plan, claim_token=_ids.secret())
 
 
-def ready_commands(rw: Runwick, job: Job, number: int) -> list[Command]:
-    """The commands of `number` dispatches of `job`, checked and serialised, each with ids of its own."""
+def evenly(lanes: Sequence[Lane], attempts: int) -> list[LaneTurn]:
+    """The turns of a claim to which each of these lanes gives alike."""
+    return [LaneTurn(lane, len(range(place, attempts, len(lanes)))) for place, lane in enumerate(lanes)]
+
+
+def ready_commands(rw: Runwick, job: Job, number: int, lanes: Sequence[Lane] = ()) -> list[Command]:
+    """The commands of `number` dispatches of `job`, checked and serialised, each with ids of its own: for its own lane,
+    or for `lanes` in turn."""
     validity = Validity(rw.store.now_ms() + COMMAND_LIFETIME_MAX_MS)
     command = prepare(rw.catalog, job, DispatchOptions(), _ids, validity)
+    places = itertools.cycle(lanes or (command.lane,))
     operations = [_ids.ordered() for _ in range(number)]
     return [
-        msgspec.structs.replace(command, operation_id=operation, job_id=job_of_operation(operation))
-        for operation in operations
+        msgspec.structs.replace(command, operation_id=operation, job_id=job_of_operation(operation), lane=lane)
+        for operation, lane in zip(operations, places, strict=False)
     ]
 
 
 def succeeded(attempts: Sequence[Attempt]) -> list[Settlement]:
-    """How attempts of `Nothing` end."""
+    """How attempts of jobs end that do nothing."""
     return [Settlement(attempt, _OUTCOME, JobState.SUCCEEDED) for attempt in attempts]
 
 

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from runwick.config.options import ExecutorOptions
 from runwick.contracts.ambient import Clock
 from runwick.declarations.pools import Pool
-from runwick.policy.lanes import lanes_of
 from runwick.worker.pools import ServedPool
 from runwick_supervisor.backend import ATTEMPTS_MAX, PAYLOADS_MAX_BYTES, ExecutorBackend
 from runwick_supervisor.events import ExecutorEvent
@@ -68,10 +67,7 @@ class Staff:
             else:
                 stay.append((crew.backend, pool.concurrency))
             crews.append(crew)
-        served = [
-            ServedPool(pool.name, crew.backend, tuple(lanes_of(pool.queues or ())), pool.concurrency)
-            for pool, crew in zip(plan.pools, crews, strict=True)
-        ]
+        served = [ServedPool.of(pool, crew.backend) for pool, crew in zip(plan.pools, crews, strict=True)]
         return Engagement(crews, served, stay, plan, zygote)
 
     def accept(self, engagement: Engagement, alive: set[int]) -> None:

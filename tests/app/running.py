@@ -1,10 +1,10 @@
 """Runs a job without a worker: the store's own claim and settlement, one after the other."""
 
 from runwick import JobState, Runwick
-from runwick.contracts.attempts import ClaimPlan, Lane
+from runwick.contracts.attempts import ClaimPlan, LaneTurn
 from runwick.contracts.outcomes import Answer, Outcome, OutcomeKind, Settlement
-from runwick.contracts.states import Priority
 from runwick.contracts.usage import Usage
+from runwick.policy.lanes import lanes_of
 
 
 def succeed(rw: Runwick, result: bytes | None = None, usage: Usage | None = None) -> None:
@@ -23,7 +23,7 @@ def _settle(rw: Runwick, outcome: Outcome, state: JobState, code: str | None) ->
         application=rw.application,
         worker=rw.ids.ordered(),
         claim_token=rw.ids.secret(),
-        lanes=[Lane(queue, priority) for queue in sorted(rw.catalog.queues) for priority in Priority],
+        turns=[LaneTurn(lane, 1) for lane in lanes_of(sorted(rw.catalog.queues))],
         kinds=frozenset(rw.catalog.jobs),
         free=1,
         ahead=0,

@@ -13,6 +13,8 @@ from collections.abc import Generator
 from datetime import date, timedelta
 from runwick import BatchReceipt, Job, JobContext, JobView, Prepared, PreparedBatch, Receipt, Runwick
 from runwick import Failed, Next, NextAsync, Result, Retry, UseMiddleware
+from runwick import DispatchUniqueness, LaneSelection, PerResource, RollingWindow, RollingWindowPerResource
+from runwick import UniqueWithinWindow, job
 
 rw = Runwick("thumbs", store="memory://")
 
@@ -22,6 +24,22 @@ rw = Runwick("thumbs", store="memory://")
 class MakeThumbnail(Job):
     path: str
     width: int = 256
+
+
+def by_path(job: MakeThumbnail) -> str:
+    return job.path
+
+
+@job("image.shared", max_concurrent=5, per_resource=(PerResource(by_path, 1),), unique_while_active=by_path)
+class Shared(Job):
+    path: str
+
+
+rw.configure_job(Shared, max_concurrent=None, unique_while_active=None, rolling_window=RollingWindow(9, timedelta(1)),
+                 rolling_window_per_resource=(RollingWindowPerResource(lambda job: job.path, 9, timedelta(1)),),
+                 unique_within_window=UniqueWithinWindow(lambda job: job.path, timedelta(hours=1)))
+rw.queue("pdf", max_concurrent=20)
+rw.pool("main", queues={"pdf": 3, "images": 1}, lane_weights=(10, 3, 1), lane_selection=LaneSelection.STRICT)
 
 
 @rw.handler
@@ -98,6 +116,11 @@ several: BatchReceipt = rw.dispatch_prepared(rw.prepare_many([MakeThumbnail("a.p
 either: Receipt | BatchReceipt = rw.dispatch_prepared(rw.import_prepared(prepared.export()))
 
 
+receipt = rw.dispatch(MakeThumbnail("a.png"), uniqueness=DispatchUniqueness("a", "b", timedelta(1)))
+several = rw.dispatch_many([MakeThumbnail("a.png")], continue_on_conflict=True)
+failed: list[str] = [item.failure.code for item in several.items if item.failure]
+
+
 async def dispatch_again(one: Prepared, batch: PreparedBatch) -> tuple[Receipt, BatchReceipt]:
     return await rw.dispatch_prepared_async(one), await rw.dispatch_prepared_async(batch)
 
@@ -121,6 +144,13 @@ text = view.result(int)  # refused
 rw.configure_job(MakeThumbnail, max_execution=5)  # refused
 rw.job("x", max_executions="5")  # refused
 rw.provider(scope="request")  # refused
+rw.configure_job(MakeThumbnail, max_concurrent="5")  # refused
+rw.configure_job(MakeThumbnail, per_resource=PerResource(by_path, 1))  # refused
+rw.configure_job(MakeThumbnail, unique_while_active="path")  # refused
+rw.pool("main", lane_selection="strict")  # refused
+rw.pool("main", lane_weights=(1, 2))  # refused
+rw.queue("pdf", max_concurrent="5")  # refused
+rw.dispatch(MakeThumbnail("a.png"), uniqueness="a")  # refused
 rw.handler(interrupt="never")  # refused
 rw.upgrade(MakeThumbnail)  # refused
 rw.middleware(alias=5)  # refused

@@ -1,5 +1,6 @@
 """Every benchmark that is quick enough runs to its end and tells all that its readers look for."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -8,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from scripts.benchmarks import claims, latency, noop, recover
-from scripts.benchmarks.application import Nothing
+from scripts.bench import main
+from scripts.benchmarks import claim, latency, noop, rate, recover, shapes
+from scripts.benchmarks.application import AT_ONCE, PER_SECOND, Nothing
 from scripts.benchmarks.figures import Assignment, Report
 from scripts.benchmarks.ground import fresh_ground
 from scripts.benchmarks.peers import pgqueuer
@@ -49,14 +52,51 @@ def test_latency_is_measured_idle_and_apart(assignment: Assignment, monkeypatch:
         assert 0 < percentiles["p50"] <= percentiles["p99"]
 
 
-def test_claims_of_large_stores_stand_beside_those_of_a_small_one(assignment: Assignment) -> None:
-    answer = told(claims.run(assignment), assignment)
-    sizes = ["small", "pending", "finished"]
-    held = ["held_with_backlog", "held_without_backlog"] if assignment.store == POSTGRES else []
-    measured = [name for name in answer["ours"] if isinstance(answer["ours"][name], dict)]
-    assert measured == sizes + held
-    assert answer["ours"]["small"]["ratio"] == 1
-    assert answer["ratio"] == max(answer["ours"][name]["ratio"] for name in measured)
+@pytest.mark.parametrize("shape", shapes.SHAPES)
+def test_claims_of_every_shape_stand_beside_those_of_a_small_store(
+    shape: str, assignment: Assignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claim, "CLAIMS", 2)
+    monkeypatch.setattr(claim, "WARM_UP", 1)
+    monkeypatch.setattr(shapes, "BACKLOG", 20)
+    answer = told(claim.run(dataclasses.replace(assignment, shape=shape)), assignment)
+    measured = dict(answer["ours"][shape])
+    line = measured.pop("line", None)
+    large = ["held_with_backlog", "held_without_backlog"] if shape == "held" else [shape]
+    assert list(measured) == ["small", *large]
+    assert measured["small"]["ratio"] == 1
+    assert answer["ratio"] == max(measured[name]["ratio"] for name in large)
+    assert (line["jobs"] if line else None) == (3 * AT_ONCE if shape in ("blocked", "held") else None)
+
+
+def test_claims_of_jobs_with_a_scope_stand_beside_plain_ones(
+    assignment: Assignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claim, "CLAIMS", 2)
+    answer = told(claim.run(dataclasses.replace(assignment, shape="scoped")), assignment)
+    assert answer["ratio"] is None
+    for name in ("plain", "scoped"):
+        assert answer["ours"]["scoped"][name]["claim_ms"] > 0
+        assert answer["ours"]["scoped"][name]["settle_ms"] > 0
+
+
+def test_runs_under_a_limit_are_counted_by_the_second(assignment: Assignment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rate, "SECONDS", 2)
+    answer = told(rate.run(dataclasses.replace(assignment, jobs=4 * PER_SECOND)), assignment)
+    ours = answer["ours"]
+    assert 0 < ours["grants"] == sum(ours["per_second"]) <= 3 * PER_SECOND
+    assert answer["ratio"] == ours["share"] == pytest.approx(ours["grants"] / (2 * PER_SECOND), abs=1e-4)
+    assert ours["idle_seconds"] == ours["per_second"].count(0)
+    # Its first jobs have room; all others were refused, and none of them ran without having been moved in between.
+    assert ours["moves"]["jobs"] == 3 * PER_SECOND
+    assert ours["moves_until_granted"]["jobs"] >= ours["grants"] - PER_SECOND
+    assert 1 <= ours["moves_until_granted"]["mean"] <= ours["moves_until_granted"]["max"] <= ours["moves"]["max"]
+    assert ours["moves"]["max"] >= 2, "who stood in the line was moved into it and out of it"
+
+
+def test_a_shape_goes_with_claims_alone() -> None:
+    answer = CliRunner().invoke(main, ["noop", "--shape", "held"])
+    assert (answer.exit_code, "--shape goes with 'claim', not with 'noop'." in answer.output) == (2, True)
 
 
 def test_what_is_killed_runs_again(assignment: Assignment, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Rows that a statement multiplied are those that the acts write, and the acts work on them."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,10 +10,11 @@ from psycopg.rows import dict_row
 
 from runwick.contracts.identity import id_text, issued_at_ms, job_of_operation
 from runwick.contracts.outcomes import Answer
-from scripts.benchmarks.application import NAME, Nothing
+from scripts.benchmarks.application import AT_ONCE, NAME, Nothing, Scoped
 from scripts.benchmarks.figures import Assignment
-from scripts.benchmarks.filling import fill_finished, fill_pending
+from scripts.benchmarks.filling import fill_blocked, fill_finished, fill_pending
 from scripts.benchmarks.ground import CLAIM, Ground, claimed_again, fresh_ground, succeeded
+from scripts.benchmarks.shapes import LANES
 from scripts.benchmarks.sites import PostgresSite
 
 NUMBER = CLAIM + 2
@@ -63,6 +65,22 @@ def test_pending_twins_are_like_their_model(in_postgres: Ground) -> None:
         assert (job["id"].version, issued_at_ms(job["id"].bytes)) == (7, job["created_at_ms"])
 
 
+def test_twins_of_several_models_share_their_lanes_and_limits(in_postgres: Ground) -> None:
+    fill_pending(in_postgres, 5 * CLAIM, Scoped("one"), LANES[:5])
+    hot = rows(in_postgres, "hot")
+    assert set(Counter(row["lane"] for row in hot).values()) == {CLAIM}
+    assert len({row["lane"] for row in hot[CLAIM : CLAIM + 10]}) == 5, "they come in turn, not lane by lane"
+    assert {row["limited"] for row in hot} == {True}
+    assert len({tuple(job["scopes"]) for job in rows(in_postgres, "job")}) == 1
+
+
+def test_blocked_jobs_stand_in_the_line_and_the_others_run(ground: Ground) -> None:
+    lanes = LANES[:3]
+    running = fill_blocked(ground, AT_ONCE + 7, lanes)
+    outlook = ground.rw.store.run(ground.rw.store.outlook(NAME, lanes, ground.claim_plan(Scoped).kinds))
+    assert (len(running), outlook.leased, outlook.due, outlook.blocked) == (AT_ONCE, AT_ONCE, 7, 7)
+
+
 def test_finished_twins_are_like_their_model(in_postgres: Ground) -> None:
     fill_finished(in_postgres, NUMBER)
     for table in ("job", "attempt", "closing"):
@@ -86,5 +104,5 @@ def test_what_was_filled_is_claimed_oldest_first_and_settled(ground: Ground) -> 
     assert len(found) == NUMBER
     assert found == sorted(found)
     assert {ground.rw.get(id_text(job_id)).state for _, job_id in found[:3]} == {"succeeded"}
-    outlook = store.run(store.outlook(NAME, plan.lanes, plan.kinds))
+    outlook = store.run(store.outlook(NAME, [turn.lane for turn in plan.turns], plan.kinds))
     assert (outlook.due, outlook.later, outlook.leased, outlook.undecodable) == (0, 0, 0, 0)

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import click
 import msgspec
 
+from runwick.contracts.dispatching import DuplicateMatch
 from tests.chaos import campaigns, models
 from tests.chaos.checker import told, violations
 from tests.chaos.history import History
@@ -92,9 +93,14 @@ def _run(campaign: Campaign, store: str, seed: int, keep: Path) -> bool:
 def _counts(history: History) -> str:
     attempts = [attempt.outcome for job in history.jobs for attempt in job.record.attempts]
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in collections.Counter(attempts).most_common())
+    given = [given for call in history.dispatches if call.answer is not None for given in call.answer.given]
+    reused = sum(one.match is not DuplicateMatch.NONE for one in given)
+    conflicts = sum(one.code is not None for one in given)
+    limits = collections.Counter(change.what for change in history.limit_log)
     return (
         f"{len(history.calls):,} requests, {len(history.jobs):,} jobs, {len(attempts):,} attempts ({outcomes}), "
-        f"{len(history.events):,} events"
+        f"{len(history.events):,} events; by keys {reused:,} found and {conflicts:,} refused, "
+        f"{limits['take']:,} holds, {limits['grant']:,} grants, {len(history.steerings):,} steerings"
     )
 
 

@@ -13,9 +13,11 @@ from typing import Any
 import msgspec
 
 from runwick.contracts.attempts import Attempt
-from runwick.contracts.controls import ControlCommand, ControlReply
-from runwick.contracts.dispatching import Command
-from tests.chaos.history import Line, Mark, Returned, Wanted
+from runwick.contracts.controls import ControlCommand, ControlReply, SteerCommand, SteerReply
+from runwick.contracts.dispatching import Command, Receipt
+from runwick.contracts.errors import ItemFailure, RunwickError, UniquenessConflict
+from runwick.stores.steering import audit_target
+from tests.chaos.history import Given, Line, Mark, Returned, Wanted
 
 _lines = msgspec.json.Decoder(Line)
 _marks = msgspec.json.Decoder(Mark)
@@ -36,28 +38,33 @@ class Book:
 
     def dispatch(self, act: str, commands: Sequence[Command], at_ms: int) -> int:
         """Note a dispatch about to be sent; answers its number."""
-        wanted = [
-            Wanted(command.operation_id, command.job_id, at_ms + command.delay_ms if command.delay_ms else 0)
-            for command in commands
-        ]
-        return self._invoke(act=act, jobs=wanted, at_ms=at_ms)
+        return self._invoke(act=act, jobs=[Wanted.by(command, at_ms) for command in commands], at_ms=at_ms)
 
-    def control(self, command: ControlCommand, at_ms: int) -> int:
-        """Note a control about to be sent; answers its number."""
-        targets = list(command.targets)
-        return self._invoke(act=command.action.value, command_id=command.command_id, targets=targets, at_ms=at_ms)
+    def order(self, command: ControlCommand | SteerCommand, at_ms: int) -> int:
+        """Note what an operator is about to ask; answers its number."""
+        asked: dict[str, Any] = {"act": command.action.value, "command_id": command.command_id, "at_ms": at_ms}
+        if isinstance(command, SteerCommand):
+            return self._invoke(queue_or_scope=audit_target(command), **asked)
+        return self._invoke(targets=list(command.targets), **asked)
 
-    def confirmed(self, call: int, receipts: Sequence[bytes], at_ms: int) -> None:
-        self._write(Line(what="ok", call=call, receipts=list(receipts), at_ms=at_ms))
+    def confirmed(self, call: int, answers: Sequence[Receipt | ItemFailure], at_ms: int) -> None:
+        self._write(Line(what="ok", call=call, given=[Given.by(answer) for answer in answers], at_ms=at_ms))
 
     def replied(self, call: int, reply: ControlReply, at_ms: int) -> None:
         self._write(
             Line(what="ok", call=call, answers=list(reply.answers), replayed=reply.replayed, at_ms=at_ms),
         )
 
-    def failed(self, call: int, code: str, at_ms: int) -> None:
-        """It was said that nothing was written."""
-        self._write(Line(what="fail", call=call, code=code, at_ms=at_ms))
+    def steered(self, call: int, reply: SteerReply, at_ms: int) -> None:
+        self._write(Line(what="ok", call=call, steered=reply, replayed=reply.replayed, at_ms=at_ms))
+
+    def failed(self, call: int, error: RunwickError, at_ms: int) -> None:
+        """It was said that nothing was written; of a conflict, for which of the jobs."""
+        given = []
+        if isinstance(error, UniquenessConflict):
+            conflict = ItemFailure(error.ordinal, error.code, error.message, error.conflicting_job_id)
+            given = [Given(None)] * error.ordinal + [Given.by(conflict)]
+        self._write(Line(what="fail", call=call, code=error.code, given=given, at_ms=at_ms))
 
     def unknown(self, call: int, at_ms: int) -> None:
         self._write(Line(what="unknown", call=call, at_ms=at_ms))

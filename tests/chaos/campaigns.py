@@ -29,11 +29,12 @@ from tests.chaos.book import read_book, read_marks
 from tests.chaos.clients import now_ms
 from tests.chaos.field import EXECUTORS, SHARED_MEMORY, Field, end, send
 from tests.chaos.history import Fault, History, Residue
+from tests.chaos.limit_log import log_sqlite
+from tests.chaos.needs import KINDS, LANES
 from tests.chaos.reading import read_history, sqlite_rows
 from tests.chaos.rehearsal import LEASE_MS as REHEARSED_LEASE_MS
 from tests.chaos.writers import Part
-from tests.conformance.ground import APPLICATION, KINDS
-from tests.conformance.scene import LANES
+from tests.conformance.ground import APPLICATION
 from tests.kills.fire import ROOT, executors_of, wait_for
 from tests.supervisor import strikes
 
@@ -42,6 +43,8 @@ R2_KILLS: Final = 50
 R3_CRASHES: Final = 5
 R3_KILLS: Final = 200
 R6_PAUSES: Final = 10
+_PAST_THE_LEASE_MS: Final = 700
+"""Recovery comes first, then another holder: whoever stood still shows the resource an old token."""
 _STRIKE_WITHIN_S: Final = 2.0
 _CALM_READINGS: Final = 10
 """The parent is at rest when it has the same so many times, one after the other."""
@@ -132,6 +135,7 @@ def killed_writers(store: str, seed: int, kills: int = R3_KILLS) -> History:
     with tempfile.TemporaryDirectory(prefix="runwick-chaos-") as place:
         folder = Path(place)
         migrate(folder / "jobs.db", SystemClock(), SystemIds())
+        log_sqlite(folder / "jobs.db")
         command = [sys.executable, "-m", "tests.chaos.writers", str(folder), str(seed), str(kills)]
         subprocess.run(command, cwd=ROOT, check=True)
         part = Part(folder, seed)
@@ -156,16 +160,22 @@ def killed_writers(store: str, seed: int, kills: int = R3_KILLS) -> History:
 def paused(store: str, seed: int, pauses: int = R6_PAUSES) -> History:
     """R6: the parent, one executor, both, or the whole family stand still past their leases, beside another worker."""
     dice = random.Random(seed)
-    with Field(store, seed) as field, field.supervisor() as supervisor, field.supervisor(executors=1) as other:
+    with contextlib.ExitStack() as stack:
+        field = stack.enter_context(Field(store, seed))
+        supervisor = stack.enter_context(field.supervisor())
+        field.loaded("the first runs")  # two that start at once may keep each other from registering in time
+        other = stack.enter_context(field.supervisor("--queues", "default,narrow"))
         for count in range(pauses):
             field.loaded(f"load before pause {count + 1}", marks=20)
             what, stopped = _some_of(supervisor, count, dice)
             field.fault(f"SIGSTOP of {what}")
             for process in stopped:
                 send(process, signal.SIGSTOP)
-            time.sleep((LEASE_MS + 400) / 1_000)
+            time.sleep((LEASE_MS + _PAST_THE_LEASE_MS) / 1_000)
             field.fault(f"SIGCONT of {what}")
-            for process in stopped:
+            for process in reversed(
+                stopped
+            ):  # the parent last: who has lost a lease may be its only judge for a moment
                 send(process, signal.SIGCONT)
         field.loaded("runs after the last pause", marks=20)
         for each in (supervisor, other):
@@ -248,5 +258,5 @@ def _belongings(parent: psutil.Process) -> dict[str, int]:
 
 
 def _shared_memory() -> int:
-    """How many files lie there, but for the folders in which tests keep servers and files."""
-    return sum(not path.name.startswith("runwick-") for path in SHARED_MEMORY.iterdir())
+    """How many files lie there, but for servers' and for the folders in which tests keep these and files."""
+    return sum(not path.name.startswith(("runwick-", "PostgreSQL.")) for path in SHARED_MEMORY.iterdir())

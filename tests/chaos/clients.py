@@ -1,7 +1,7 @@
-"""Clients under fire: they dispatch, cancel, retry and rerun, one thread each, and keep book of what they were told."""
+"""Clients under fire: they dispatch, cancel, retry and rerun, pause queues and change capacities, one thread each, and
+keep book of what they were told. What they ask for is `tests.chaos.wishes`."""
 
 import contextlib
-import datetime
 import random
 import threading
 import time
@@ -11,52 +11,47 @@ from typing import Final
 
 from runwick import Runwick
 from runwick.contracts.attempts import Kind, Lane
-from runwick.contracts.controls import ControlAction, ControlCommand, JobTarget, ManagementActor
-from runwick.contracts.dispatching import BatchItem, Command, DispatchOptions, Prepared, PreparedBatch
-from runwick.contracts.errors import OutcomeUnknown, RunwickError
+from runwick.contracts.controls import (
+    ControlAction,
+    ControlCommand,
+    JobTarget,
+    ManagementActor,
+    SteerAction,
+    SteerCommand,
+)
+from runwick.contracts.dispatching import BatchItem, Command, Prepared, PreparedBatch, Receipt
+from runwick.contracts.errors import ItemFailure, OutcomeUnknown, RunwickError
 from runwick.contracts.history import JobEvent
 from runwick.contracts.identity import id_text
-from runwick.contracts.jobs import Job
-from runwick.contracts.states import JobState
-from tests.chaos import jobs
-from tests.chaos.application import CLOCK, NAME
+from runwick.contracts.limits import LimitKind
+from runwick.contracts.states import JobState, Priority
+from tests.chaos import jobs, wishes
+from tests.chaos.application import CLOCK, NAME, declare
 from tests.chaos.book import Book
-from tests.chaos.jobs import Die, Fail, Wait, Work
 from tests.chaos.reading import read_events
 
 ACTOR: Final = ManagementActor("chaos", "Chaos", "service")
 WAITING: Final = 40
-"""Clients dispatch while fewer jobs are due than this."""
+"""Clients dispatch while fewer jobs than this are due in the lanes…"""
+_IN_LINES: Final = 40
+"""…and no more limited ones while so many stand in lines: what is left in the end is to go through in a few seconds."""
 _PAUSE_S: Final = 0.01
 _RECENT: Final = 60
 """Controls are about the latest jobs."""
-_SHORTLY: Final = datetime.timedelta(milliseconds=40)
 
 
 def producer(url: str) -> Runwick:
     """The application as a client has it."""
     rw = Runwick(NAME, store=url, worker=CLOCK)
-    rw.add_jobs(jobs)
+    declare(rw)
     return rw
 
 
 def scope(rw: Runwick) -> tuple[list[Lane], frozenset[Kind]]:
     """Lanes and kinds of the application."""
     entries = [rw.catalog.by_record[record] for record in jobs.RECORDS]
-    return sorted({entry.lane for entry in entries}), frozenset(entry.kind for entry in entries)
-
-
-def some_job(dice: random.Random) -> Job:
-    """What one client dispatches, mostly short work."""
-    throw = dice.random()
-    if throw < 0.62:
-        ballast = "x" * 70_000 if dice.random() < 0.05 else ""
-        return Work(milliseconds=dice.choice([0.5, 2.0, 4.0, 8.0]), leaves=dice.random() < 0.08, ballast=ballast)
-    if throw < 0.85:
-        return Fail(odds=dice.choice([0.1, 0.5, 1.0]))
-    if throw < 0.90:
-        return Die(odds=dice.choice([0.3, 1.0]), where=dice.choice(["kill", "exit", "abort"]))
-    return Wait(milliseconds=dice.choice([20.0, 100.0, 300.0]), listens=dice.random() < 0.5)
+    lanes = [Lane(queue, priority) for queue in jobs.QUEUES for priority in Priority]
+    return lanes, frozenset(entry.kind for entry in entries)
 
 
 class Client(threading.Thread):
@@ -82,7 +77,8 @@ class Client(threading.Thread):
         self._sent: list[Prepared | PreparedBatch] = []
         self._ordered: list[ControlCommand] = []
         self._open_sends: list[Prepared | PreparedBatch] = []
-        self._open_orders: list[ControlCommand] = []
+        self._open_orders: list[ControlCommand | SteerCommand] = []
+        self._steered: list[SteerCommand] = []
 
     def run(self) -> None:
         try:
@@ -105,17 +101,20 @@ class Client(threading.Thread):
         self._rests.clear()
 
     def settle(self) -> None:
-        """Send again whatever has no answer, until everything has one."""
+        """Send again whatever has no answer, until everything has one; then open every queue."""
         for sends in (self._open_sends, self._open_orders):
             while sends:
                 self._again(sends.pop())
                 time.sleep(_PAUSE_S)
+        store = self._rw.store
+        while paused := [queue.queue for queue in store.run(store.queues(NAME)) if queue.paused]:
+            self._steer(SteerAction.RESUME, LimitKind.QUEUE, paused[0], None)
 
     def _act(self) -> None:
         with contextlib.suppress(RunwickError):  # a read: the next one comes soon
             outlook = self._rw.store.run(self._rw.store.outlook(NAME, *self._scope))
-            if outlook.due < WAITING:
-                self._dispatch()
+            if outlook.due - outlook.blocked < WAITING and outlook.paused < WAITING:
+                self._dispatch(limited=outlook.blocked < _IN_LINES)
             throw = self._dice.random()
             if throw < 0.2:
                 self._control()
@@ -123,42 +122,47 @@ class Client(threading.Thread):
                 self._send(self._dice.choice(self._sent[-5:]))
             elif throw < 0.35 and self._ordered:
                 self._order(self._dice.choice(self._ordered[-5:]))
+            elif throw < 0.45:
+                self._steer(*wishes.some_steering(self._dice))
+            elif throw < 0.47 and self._steered:
+                self._order(self._dice.choice(self._steered[-3:]))
 
-    def _again(self, open_one: Prepared | PreparedBatch | ControlCommand) -> None:
-        if isinstance(open_one, ControlCommand):
+    def _again(self, open_one: Prepared | PreparedBatch | ControlCommand | SteerCommand) -> None:
+        if isinstance(open_one, (ControlCommand, SteerCommand)):
             self._order(open_one)
         else:
             self._send(open_one)
 
-    def _dispatch(self) -> None:
+    def _dispatch(self, *, limited: bool) -> None:
         dice = self._dice
         if dice.random() < 0.5:
-            options = DispatchOptions(expires_at=dice.choice([None, None, None, _SHORTLY]))
-            items = [BatchItem(some_job(dice), options) for _ in range(dice.randint(2, 12))]
-            prepared: Prepared | PreparedBatch = self._rw.prepare_many(items)
+            items = [BatchItem(*wishes.some_job(dice, limited=limited)) for _ in range(dice.randint(2, 12))]
+            prepared: Prepared | PreparedBatch = self._rw.prepare_many(items, continue_on_conflict=dice.random() < 0.7)
         else:
-            prepared = self._rw.prepare(some_job(dice), not_before=dice.choice([None, None, _SHORTLY]))
+            job, options = wishes.some_job(dice, limited=limited)
+            prepared = self._rw.prepare(job, **wishes.as_arguments(options))
         self._sent.append(prepared)
         self._send(prepared)
 
     def _send(self, prepared: Prepared | PreparedBatch) -> None:
         commands: Sequence[Command] = prepared.commands if isinstance(prepared, PreparedBatch) else [prepared.command]
         call = self._book.dispatch("batch" if isinstance(prepared, PreparedBatch) else "dispatch", commands, now_ms())
+        answers: list[Receipt | ItemFailure]
         try:
-            receipts = (
-                self._rw.dispatch_prepared(prepared).receipts
-                if isinstance(prepared, PreparedBatch)
-                else [self._rw.dispatch_prepared(prepared)]
-            )
+            if isinstance(prepared, PreparedBatch):
+                items = self._rw.dispatch_prepared(prepared).items
+                answers = [told for item in items if (told := item.receipt or item.failure) is not None]
+            else:
+                answers = [self._rw.dispatch_prepared(prepared)]
         except OutcomeUnknown:
             self._book.unknown(call, now_ms())
             self._open_sends.append(prepared)
         except RunwickError as error:
-            self._book.failed(call, error.code, now_ms())
+            self._book.failed(call, error, now_ms())
         else:
-            self._book.confirmed(call, [receipt.job for receipt in receipts], now_ms())
-            known = dict.fromkeys([*self._recent, *(receipt.job for receipt in receipts)])
-            self._recent = list(known)[-_RECENT:]
+            self._book.confirmed(call, answers, now_ms())
+            receipts = [answer.job for answer in answers if isinstance(answer, Receipt)]
+            self._recent = list(dict.fromkeys([*self._recent, *receipts]))[-_RECENT:]
 
     def _control(self) -> None:
         """Something to one job or a few, mostly as they stand."""
@@ -177,18 +181,42 @@ class Client(threading.Thread):
             self._ordered.append(command)
             self._order(command)
 
-    def _order(self, command: ControlCommand) -> None:
+    def _steer(self, action: SteerAction, kind: LimitKind, key: str, capacity: int | None) -> None:
+        """A queue or a capacity as it stands, if it is there yet; now and then as it stood."""
+        store = self._rw.store
+        if action is SteerAction.SET_CAPACITY:
+            revisions = {scope.key: scope.revision for scope in store.run(store.scopes(NAME, kind, None, 100))}
+        else:
+            revisions = {queue.queue: queue.revision for queue in store.run(store.queues(NAME))}
+        if key in revisions:
+            command = SteerCommand(
+                action=action,
+                command_id=self._rw.ids.ordered(),
+                application=NAME,
+                actor=ACTOR,
+                reason=None,
+                kind=kind,
+                key=key,
+                expected_revision=max(0, revisions[key] - (self._dice.random() < 0.1)),
+                capacity=capacity,
+            )
+            self._steered.append(command)
+            self._order(command)
+
+    def _order(self, command: ControlCommand | SteerCommand) -> None:
         """The act itself: what the service above it repeats and how it tells has tests of its own."""
-        call = self._book.control(command, now_ms())
+        store, book = self._rw.store, self._book
+        call = book.order(command, now_ms())
         try:
-            reply = self._rw.store.run(self._rw.store.control(command))
+            if isinstance(command, SteerCommand):
+                book.steered(call, store.run(store.steer(command)), now_ms())
+            else:
+                book.replied(call, store.run(store.control(command)), now_ms())
         except OutcomeUnknown:
             self._book.unknown(call, now_ms())
             self._open_orders.append(command)
         except RunwickError as error:
-            self._book.failed(call, error.code, now_ms())
-        else:
-            self._book.replied(call, reply, now_ms())
+            self._book.failed(call, error, now_ms())
 
 
 class Follower(threading.Thread):

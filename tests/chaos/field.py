@@ -21,12 +21,16 @@ from tests.chaos.application import LEASE_MS, NAME
 from tests.chaos.book import Book, read_book, read_marks
 from tests.chaos.clients import Client, Follower, now_ms, producer, scope
 from tests.chaos.history import Fault, History, Residue
+from tests.chaos.limit_log import log_postgres, log_sqlite
 from tests.chaos.reading import Rows, postgres_rows, read_history, sqlite_rows
 from tests.kills.fire import PATIENCE_S, ROOT, wait_for
 
 EXECUTORS: Final = 3
+"""Of both pools together."""
 SHARED_MEMORY: Final = Path("/dev/shm")
 _LOST: Final = re.compile(rb"\[1003\] job \S+ attempt (\S+) lost its lease")
+
+_MENDED: Final = re.compile(rb"\[1021\] (\d+) scopes")
 
 
 class Field:
@@ -74,6 +78,10 @@ class Field:
         self.rw = producer(self.url)
         self._stack.callback(self.rw.close)
         self.rw.migrate()
+        if self.server is None:
+            log_sqlite(self.path)
+        else:
+            log_postgres(self.url)
         self._stack.callback(self._kill_all)
         self.book = Book(self.folder / "book.log")
         self._stack.callback(self.book.close)
@@ -90,17 +98,17 @@ class Field:
         self._stack.__exit__(kind, error, trace)
 
     @contextlib.contextmanager
-    def supervisor(self, *arguments: str, executors: int = EXECUTORS) -> Iterator[subprocess.Popen[bytes]]:
+    def supervisor(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         """A supervisor in a session of its own; dead at the end, whatever happened."""
-        process = self.start(*arguments, executors=executors)
+        process = self.start(*arguments)
         try:
             yield process
         finally:
             end(process)
 
-    def start(self, *arguments: str, executors: int = EXECUTORS) -> subprocess.Popen[bytes]:
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "tests.chaos.supervise", "tests.chaos.application:rw"]
-        command += ["--executors", str(executors), "--log-format", "json", *arguments]
+        command += ["--log-format", "json", *arguments]
         with self.output.open("ab") as output:
             return subprocess.Popen(
                 command, cwd=ROOT, env=self.environment, stdout=output, stderr=output, start_new_session=True
@@ -164,7 +172,9 @@ class Field:
     def history(self) -> History:
         """All of it, once it has come to rest."""
         lanes, kinds = scope(self.rw)
-        lost = _LOST.findall(self.output.read_bytes())
+        output = self.output.read_bytes()
+        lost = _LOST.findall(output)
+        mended = sum(int(count) for count in _MENDED.findall(output))
         return read_history(
             self.rw.store,
             NAME,
@@ -178,7 +188,7 @@ class Field:
             read_at_ms=now_ms(),
             lease_ms=LEASE_MS,
             faults=self.faults,
-            residues=self.residues,
+            residues=[*self.residues, Residue("scopes that had to be set right", 0, mended)],
         )
 
     def _rows(self) -> Rows:

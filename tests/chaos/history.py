@@ -11,8 +11,12 @@ from typing import Literal
 
 import msgspec
 
-from runwick.contracts.controls import ControlAnswer, JobTarget
+from runwick.contracts.controls import ControlAnswer, JobTarget, SteerReply
+from runwick.contracts.dispatching import Command, DuplicateMatch, Receipt
+from runwick.contracts.errors import ItemFailure
 from runwick.contracts.history import AuditRecord, JobEvent
+from runwick.contracts.identity import id_bytes
+from runwick.contracts.limits import Fence, LimitKind, RateNeed, ScopeNeed
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.stores import AttemptRecord, JobRecord
 
@@ -24,6 +28,54 @@ class Wanted(msgspec.Struct, frozen=True):
     job_id: bytes
     not_before_ms: int = 0
     """A time before which it must not be claimed, by the store's clock."""
+    name: str = ""
+    """Of the job; keys belong to it."""
+    active_key: str | None = None
+    window_key: str | None = None
+    window_ms: int = 0
+    fingerprint: bytes | None = None
+    scopes: Sequence[ScopeNeed] = ()
+    rates: Sequence[RateNeed] = ()
+
+    @classmethod
+    def by(cls, command: Command, at_ms: int) -> "Wanted":
+        """What a command asks for."""
+        return cls(
+            command.operation_id,
+            command.job_id,
+            at_ms + command.delay_ms if command.delay_ms else 0,
+            command.kind.name,
+            command.active_key,
+            command.window_key,
+            command.window_ms or 0,
+            command.fingerprint,
+            command.scopes,
+            command.rates,
+        )
+
+    @property
+    def keyed(self) -> bool:
+        return self.active_key is not None or self.window_key is not None
+
+
+class Given(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a client was told of one job that it had asked for."""
+
+    job_id: bytes | None
+    """The job of its receipt; None: it failed alone."""
+    match: DuplicateMatch = DuplicateMatch.NONE
+    """By which key that is a job that was there."""
+    code: str | None = None
+    """Of a failure, like the next."""
+    in_the_way: bytes | None = None
+    """The job that the conflict named."""
+
+    @classmethod
+    def by(cls, answer: Receipt | ItemFailure) -> "Given":
+        if isinstance(answer, Receipt):
+            return cls(answer.job, answer.duplicate_match)
+        other = answer.conflicting_job_id
+        return cls(None, code=answer.code, in_the_way=None if other is None else id_bytes(other))
 
 
 class Returned(msgspec.Struct, frozen=True):
@@ -41,13 +93,17 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     call: int
     at_ms: int
     act: str = ""
-    """``dispatch``, ``batch`` or a control's name; of the request alone, like the next three."""
+    """``dispatch``, ``batch``, or the name of a control or of a steering; of the request alone, like the next four."""
     jobs: Sequence[Wanted] = ()
     command_id: bytes | None = None
     targets: Sequence[JobTarget] = ()
-    receipts: Sequence[bytes] = ()
-    """Job ids, in the order in which they were answered."""
+    queue_or_scope: str | None = None
+    """What was to be steered, as the audit trail names it."""
+    given: Sequence[Given] = ()
+    """In the order of what was asked."""
     answers: Sequence[ControlAnswer] = ()
+    steered: SteerReply | None = None
+    """What became of a queue or a capacity."""
     replayed: bool = False
     code: str | None = None
     """Of a failure."""
@@ -72,8 +128,8 @@ class Mark(msgspec.Struct, frozen=True, omit_defaults=True):
     job_id: bytes
     attempt_id: bytes
     generation: int
-    step: Literal["begin", "on", "end", "left"]
-    """``left`` is written by a process that the run started."""
+    step: Literal["begin", "on", "end", "left", "accepted", "refused"]
+    """``left`` is written by a process that the run started; the last two are what a fenced resource answered."""
     pid: int
     born: int
     """The start of the process, in clock ticks since boot: with the pid it names the process for good."""
@@ -82,6 +138,8 @@ class Mark(msgspec.Struct, frozen=True, omit_defaults=True):
     at_ms: int
     cpu_us: int = 0
     """CPU time of the executor process since its birth."""
+    fences: Sequence[Fence] = ()
+    """Of the run, at its beginning; at the resource the token that it was shown."""
 
 
 class StoredJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,6 +167,48 @@ class StoredClosing(msgspec.Struct, frozen=True, kw_only=True):
     cancel_requested_at_ms: int | None = None
 
 
+class LimitChange(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of the store's own log of limits and keys, written in the transaction that it tells of. Of one limit,
+    and of one job, the lines stand in commit order."""
+
+    what: Literal["capacity", "take", "free", "grant", "promise", "settled", "live", "over"]
+    """``capacity``: a scope's, at its creation and with each change. ``take``, ``free``: of a place in a scope.
+    ``grant``: of a run by a rate window. ``promise``: a job is to begin when a grant leaves; ``settled``: it came to
+    something else. ``live``, ``over``: a generation of a job."""
+    limit: bytes | None = None
+    job_id: bytes | None = None
+    value: int | None = None
+    """The capacity; the fencing token taken; the window's time of a grant; the due time promised."""
+    at_ms: int = 0
+    """By the store's clock."""
+
+
+class StoredScope(msgspec.Struct, frozen=True, kw_only=True):
+    """A scope as it was left."""
+
+    id: bytes
+    kind: LimitKind
+    key: str
+    capacity: int
+    in_use: int
+    held: int
+    """Holds that are there."""
+    line: int
+    """Jobs in its line."""
+
+
+class StoredWindow(msgspec.Struct, frozen=True, kw_only=True):
+    """A rate window as it was left."""
+
+    id: bytes
+    kind: LimitKind
+    key: str
+    most: int
+    window_ms: int
+    granted: int
+    line: int
+
+
 class Fault(msgspec.Struct, frozen=True):
     """Something that the campaign did."""
 
@@ -127,6 +227,7 @@ class Residue(msgspec.Struct, frozen=True):
 class History(msgspec.Struct, kw_only=True, dict=True):
     """One run, whole."""
 
+    application: str
     lines: Sequence[Line]
     marks: Sequence[Mark]
     jobs: Sequence[StoredJob]
@@ -137,6 +238,11 @@ class History(msgspec.Struct, kw_only=True, dict=True):
     followed: Sequence[JobEvent]
     """The same as somebody read them page by page while it all happened."""
     audit: Sequence[AuditRecord]
+    limit_log: Sequence[LimitChange]
+    scopes: Sequence[StoredScope]
+    windows: Sequence[StoredWindow]
+    keys_held: Sequence[bytes]
+    """The jobs that hold an active key at the end."""
     live: int
     """Jobs that the store counts as waiting or leased."""
     read_at_ms: int
@@ -157,7 +263,24 @@ class History(msgspec.Struct, kw_only=True, dict=True):
 
     @functools.cached_property
     def controls(self) -> list[Call]:
-        return [call for call in self.calls if call.asked.act not in ("dispatch", "batch")]
+        return [call for call in self.calls if call.asked.targets]
+
+    @functools.cached_property
+    def steerings(self) -> list[Call]:
+        return [call for call in self.calls if call.asked.queue_or_scope is not None]
+
+    @functools.cached_property
+    def wanted(self) -> dict[bytes, Wanted]:
+        """By job id, as it was first asked for."""
+        first: dict[bytes, Wanted] = {}
+        for wanted in (wanted for call in self.dispatches for wanted in call.asked.jobs):
+            first.setdefault(wanted.job_id, wanted)
+        return first
+
+    @functools.cached_property
+    def limited(self) -> frozenset[bytes]:
+        """Jobs that may have been made to wait for a rate window."""
+        return frozenset(job_id for job_id, wanted in self.wanted.items() if wanted.rates)
 
     @functools.cached_property
     def given_back(self) -> dict[bytes, int]:

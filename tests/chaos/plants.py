@@ -1,6 +1,7 @@
 """Bugs to plant: each is one that a store, a policy or a worker could really have, and breaks the invariant it names.
 
-Some are planted into the memory store or a policy before a play; the others change the sound history of one.
+Some are planted into the memory store or a policy before a play; the others change the sound history of one. Those of
+limits and keys stand in `tests.chaos.limit_plants`.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ from runwick.stores import controls
 from runwick.stores.memory import claim, control, dispatch, ending, history, lease, recover, release, settle
 from runwick.stores.memory.rows import JobRow
 from runwick.stores.memory.tables import Tables
-from tests.chaos.history import History, Residue
+from tests.chaos.history import Given, History, Residue
 from tests.chaos.rehearsal import Rehearsal
 
 Patch = pytest.MonkeyPatch
@@ -109,10 +110,11 @@ def _a_wait_adds(patch: Patch, revisions: int) -> None:
 def _a_dispatch_sent_again_is_applied_again(patch: Patch) -> None:
     apply = dispatch._dispatch
 
-    def forgetful(tables: Tables, commands: Sequence[Any], now_ms: int) -> list[Receipt]:
+    def forgetful(tables: Tables, commands: Sequence[Any], *rest: Any) -> Any:
         for command in commands:
-            tables.jobs_by_id.pop(command.job_id, None)
-        return apply(tables, commands, now_ms)
+            if command.active_key is None and command.window_key is None:
+                tables.jobs_by_id.pop(command.job_id, None)
+        return apply(tables, commands, *rest)
 
     patch.setattr(dispatch, "_dispatch", forgetful)
 
@@ -208,9 +210,8 @@ def _marks_count_after_the_loss(patch: Patch) -> None:
 def _a_batch_loses_its_last_job(patch: Patch) -> None:
     apply = dispatch._dispatch
 
-    def losing(tables: Tables, commands: Sequence[Any], now_ms: int) -> list[Receipt]:
-        apply(tables, commands[:-1], now_ms)
-        return [_receipt(command) for command in commands]
+    def losing(tables: Tables, commands: Sequence[Any], *rest: Any) -> Any:
+        return [*apply(tables, commands[:-1], *rest), _receipt(commands[-1])]
 
     patch.setattr(dispatch, "_dispatch", losing)
 
@@ -222,15 +223,15 @@ def _receipt(command: Any) -> Receipt:
 def _a_refusal_comes_after_the_write(patch: Patch) -> None:
     apply, check = dispatch._dispatch, dispatch._check
 
-    def late(tables: Tables, commands: Sequence[Any], now_ms: int) -> list[Receipt]:
+    def late(tables: Tables, commands: Sequence[Any], *rest: Any) -> Any:
         refusal = None
         try:
-            check(tables, commands, now_ms)
+            check(tables, commands, rest[0])
         except StoreError as error:
             refusal = error
         with pytest.MonkeyPatch.context() as unchecked:
             unchecked.setattr(dispatch, "_check", lambda *_: None)
-            receipts = apply(tables, commands, now_ms)
+            receipts = apply(tables, commands, *rest)
         if refusal is not None:
             raise refusal
         return receipts
@@ -242,8 +243,7 @@ def _controls_ignore_the_revision(patch: Patch) -> None:
     refusal = controls.refusal
 
     def lax(action: Any, target: Any, standing: Any) -> str | None:
-        code = refusal(action, target, standing)
-        return None if code == "stale_revision" else code
+        return refusal(action, msgspec.structs.replace(target, revision=standing.revision), standing)
 
     patch.setattr(control, "refusal", lax)
 
@@ -273,6 +273,8 @@ def _a_cancel_counts_after_the_end(patch: Patch) -> None:
         row.cancel_requested_at_ms = now_ms
         if row.waits:
             tables.leave(row)
+        if row.state.terminal and row.active is not None:
+            tables.active.setdefault(row.active, row.job)
         if row.lease is None:
             tables.close_cancelled(row, now_ms)
         else:
@@ -294,9 +296,9 @@ def _recovery_is_early(patch: Patch) -> None:
 def _a_claim_charges_nothing(patch: Patch) -> None:
     take = claim._take
 
-    def free(tables: Tables, row: JobRow, plan: Any, now_ms: int, ids: Any) -> None:
+    def free(tables: Tables, row: JobRow, *rest: Any) -> None:
         before = row.executions
-        take(tables, row, plan, now_ms, ids)
+        take(tables, row, *rest)
         row.executions = max(before, 1) if row.begun else before
 
     patch.setattr(claim, "_take", free)
@@ -367,10 +369,11 @@ def _a_job_is_lost(history: History) -> History:
 
 
 def _a_receipt_names_another_job(history: History) -> History:
-    place, line = next((at, line) for at, line in enumerate(history.lines) if line.receipts)
-    others = [job.record.job_id for job in history.jobs if job.record.job_id not in line.receipts]
+    place, line = next((at, line) for at, line in enumerate(history.lines) if line.given)
+    told = [given.job_id for given in line.given]
+    others = [job.record.job_id for job in history.jobs if job.record.job_id not in told]
     lines = list(history.lines)
-    lines[place] = msgspec.structs.replace(line, receipts=others[: len(line.receipts)])
+    lines[place] = msgspec.structs.replace(line, given=[Given(job_id) for job_id in others[: len(told)]])
     return msgspec.structs.replace(history, lines=lines)
 
 

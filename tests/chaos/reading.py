@@ -16,6 +16,8 @@ from runwick.contracts.policies import JobPolicy
 from runwick.contracts.stores import Act, Store
 from runwick.stores.memory.tables import Tables
 from tests.chaos.history import History, StoredClosing, StoredJob
+from tests.chaos.limit_log import LoggedMemoryStore
+from tests.chaos.reading_limits import LimitRows, memory_limits, postgres_limits, sqlite_limits
 
 PAGE = 500
 
@@ -35,6 +37,7 @@ class Rows(NamedTuple):
     closings: list[StoredClosing]
     claimed_at_ms: Mapping[bytes, int]
     """By attempt id."""
+    limits: LimitRows
 
 
 def read_history(
@@ -44,6 +47,7 @@ def read_history(
     records = {job.job_id: store.run(store.job(application, job.job_id)) for job in rows.jobs}
     outlook = store.run(store.outlook(application, lanes, kinds))
     return History(
+        application=application,
         jobs=[
             StoredJob(
                 record=record,
@@ -59,7 +63,11 @@ def read_history(
         claimed_at_ms=rows.claimed_at_ms,
         events=read_events(store, application),
         audit=_audit(store, application),
-        live=outlook.due + outlook.later + outlook.leased + outlook.undecodable,
+        limit_log=rows.limits.log,
+        scopes=rows.limits.scopes,
+        windows=rows.limits.windows,
+        keys_held=rows.limits.keys_held,
+        live=outlook.due + outlook.later + outlook.leased + outlook.undecodable + outlook.paused,
         **rest,
     )
 
@@ -83,8 +91,9 @@ def _pages(make: Callable[[str | None], Act[Any]], entries: str, store: Store, a
     return found
 
 
-def memory_rows(tables: Tables, claimed_at_ms: Mapping[bytes, int]) -> Rows:
+def memory_rows(store: LoggedMemoryStore, claimed_at_ms: Mapping[bytes, int]) -> Rows:
     """From a memory store, which forgets all but the last closing's numbers and when it was claimed."""
+    tables = store.tables
     rows = list(tables.rows.values())
     ended = {row.command.job_id: row for row in rows if row.state.terminal}
     closings = []
@@ -108,7 +117,7 @@ def memory_rows(tables: Tables, claimed_at_ms: Mapping[bytes, int]) -> Rows:
         JobRow(row.command.job_id, row.command.operation_id, row.command.policy, len(row.command.payload), row.lives_ms)
         for row in rows
     ]
-    return Rows(jobs, closings, claimed_at_ms)
+    return Rows(jobs, closings, claimed_at_ms, memory_limits(store))
 
 
 def _cancelled_at_ms(tables: Tables, end: JobEvent) -> int | None:
@@ -137,7 +146,8 @@ def sqlite_rows(path: Path) -> Rows:
             "SELECT attempt.attempt_id, claim.claimed_at_ms FROM runwick_attempt AS attempt "
             "JOIN runwick_claim AS claim ON claim.id = attempt.claim"
         ).fetchall()
-    return Rows([_job(*row) for row in jobs], [_closing(*row) for row in closings], dict(claims))
+        limits = sqlite_limits(connection)
+    return Rows([_job(*row) for row in jobs], [_closing(*row) for row in closings], dict(claims), limits)
 
 
 def postgres_rows(url: str) -> Rows:
@@ -151,10 +161,12 @@ def postgres_rows(url: str) -> Rows:
             "FROM runwick.closing"
         ).fetchall()
         claims = connection.execute("SELECT attempt_id, claimed_at_ms FROM runwick.attempt").fetchall()
+        limits = postgres_limits(connection)
     return Rows(
         [_job(*map(_plain, row)) for row in jobs],
         [_closing(*map(_plain, row)) for row in closings],
         {attempt.bytes: at_ms for attempt, at_ms in claims if at_ms is not None},
+        limits,
     )
 
 

@@ -2,23 +2,24 @@
 
 ::
 
-    dispatch · send again · cancel, retry, rerun · claim · run, settle · settle late · give back · renew · recover ·
-    expire · a worker vanishes · time passes
+    dispatch · send again · cancel, retry, rerun · pause, resume, change a capacity · claim · run, settle · settle
+    late · give back · renew · recover · expire · tend · a worker vanishes · time passes
 
 It needs no processes: a run is a few marks in one step. On a clock that a test moves it takes milliseconds, on a real
 one it can be killed anywhere. A worker here does what a real one does: it begins nothing whose lease is nearly over.
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Literal, NamedTuple
 
 from runwick.contracts.activity import Mark as BegunMark
 from runwick.contracts.attempts import Attempt
-from runwick.contracts.controls import ControlAction, ControlCommand, JobTarget
-from runwick.contracts.dispatching import Command
+from runwick.contracts.controls import ControlAction, ControlCommand, JobTarget, SteerAction, SteerCommand
+from runwick.contracts.dispatching import Command, Receipt
 from runwick.contracts.errors import RunwickError
 from runwick.contracts.history import JobEvent
+from runwick.contracts.limits import Fence, LimitKind
 from runwick.contracts.outcomes import Death, Outcome, OutcomeKind, Settlement
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import JobState
@@ -27,8 +28,8 @@ from runwick.policy import recover as recovery
 from runwick.policy import settle as policy
 from tests.chaos.book import Book
 from tests.chaos.history import Mark
-from tests.conformance.ground import APPLICATION, KINDS, LARGE, Bench, held
-from tests.conformance.scene import LANES
+from tests.chaos.needs import KINDS, LANES, QUEUES, some_needs, some_steering
+from tests.conformance.ground import APPLICATION, LARGE, Bench, held
 
 LEASE_MS: Final = 200
 _MARGIN_MS: Final = 60
@@ -74,9 +75,20 @@ class Rehearsal:
         book: for what clients ask.
         marked: takes the marks of runs.
         page: how many events are read at once.
+        steered: whether operators pause queues and change capacities, and what is called in and not claimed then is
+            swept up. Without that, no job may ever need the sweep.
     """
 
-    def __init__(self, bench: Bench, seed: int, book: Book, marked: Callable[[Mark], None], page: int = 3) -> None:
+    def __init__(
+        self,
+        bench: Bench,
+        seed: int,
+        book: Book,
+        marked: Callable[[Mark], None],
+        page: int = 3,
+        *,
+        steered: bool = True,
+    ) -> None:
         self.bench = bench
         self.book = book
         self.marked = marked
@@ -96,6 +108,10 @@ class Rehearsal:
         """Attempts whose worker is gone or was told that they are lost."""
         self._sent: list[tuple[Literal["dispatch", "batch"], list[Command]]] = []
         self._ordered: list[ControlCommand] = []
+        self._steered: list[SteerCommand] = []
+        self._steers = steered
+        self._highest: dict[str, int] = {}
+        """The highest token that each resource has seen."""
 
     def fraction(self) -> float:
         """As the policies' dice."""
@@ -119,11 +135,18 @@ class Rehearsal:
             self.follow: 4,
             self.pass_time: 6,
         }
+        if self._steers:
+            acts |= {self.steer: 3, self.steer_again: 1, self.tend: 1}
         for _ in range(steps):
             self.dice.choices(list(acts), list(acts.values()))[0]()
 
     def rest(self) -> None:
-        """Let everything come to an end."""
+        """Let everything come to an end. What stands in the lines of paused queues is the sweep's, once they are open
+        again; after that nothing is."""
+        if self._steers:
+            for queue in QUEUES:
+                self._steer(SteerAction.RESUME, LimitKind.QUEUE, queue)
+            self.tend()
         for _ in range(2_000):
             self.recover()
             self.expire()
@@ -142,6 +165,7 @@ class Rehearsal:
         count = dice.choice([1, 1, 1, 3, 4])
         commands = [
             self.bench.command(
+                **some_needs(dice),
                 policy=JobPolicy(
                     max_executions=dice.choice([1, 2, 3, 4, 5]),
                     max_crashes=dice.choice([1, 2, 2, 2]),
@@ -159,25 +183,27 @@ class Rehearsal:
             for _ in range(count)
         ]
         self._sent.append(("dispatch" if count == 1 else "batch", commands))
-        self._dispatch(*self._sent[-1])
+        self._dispatch(*self._sent[-1], apart=dice.random() < 0.5)
 
     def dispatch_again(self) -> None:
         if self._sent:
-            self._dispatch(*self.dice.choice(self._sent[-4:]))
+            self._dispatch(*self.dice.choice(self._sent[-12:]), apart=self.dice.random() < 0.5)
 
-    def _dispatch(self, act: Literal["dispatch", "batch"], commands: list[Command]) -> None:
+    def _dispatch(self, act: Literal["dispatch", "batch"], commands: list[Command], *, apart: bool) -> None:
+        """`apart`: what meets a conflict fails alone."""
         call = self.book.dispatch(act, commands, self._now_ms())
         try:
-            receipts = self.bench.run(self.bench.store.dispatch(commands))
+            answers = self.bench.run(self.bench.store.dispatch(commands, continue_on_conflict=apart))
         except RunwickError as error:
-            self.book.failed(call, error.code, self._now_ms())
+            self.book.failed(call, error, self._now_ms())
             return
         if self.dice.random() < 0.1:
             self.book.unknown(call, self._now_ms())
-            self._dispatch(act, commands)
+            self._dispatch(act, commands, apart=apart)
             return
-        self.book.confirmed(call, [receipt.job for receipt in receipts], self._now_ms())
-        self.known += [receipt.job for receipt in receipts if receipt.job not in self.known]
+        self.book.confirmed(call, answers, self._now_ms())
+        jobs = [answer.job for answer in answers if isinstance(answer, Receipt)]
+        self.known = list(dict.fromkeys([*self.known, *jobs]))
 
     def control(self, job_id: bytes | None = None) -> None:
         """Cancel, retry or rerun a job, as it stands or as it stood."""
@@ -198,18 +224,46 @@ class Rehearsal:
             self._control(self.dice.choice(self._ordered[-4:]))
 
     def _control(self, command: ControlCommand) -> None:
-        call = self.book.control(command, self._now_ms())
+        call = self.book.order(command, self._now_ms())
         try:
             reply = self.bench.control(command)
         except RunwickError as error:
-            self.book.failed(call, error.code, self._now_ms())
+            self.book.failed(call, error, self._now_ms())
             return
         self.book.replied(call, reply, self._now_ms())
+
+    def steer(self) -> None:
+        """Pause or resume a queue or change a capacity, as it stands or as it stood."""
+        action, kind, key, capacity = some_steering(self.dice)
+        self._steer(action, kind, key, capacity=capacity, stale=self.dice.random() < 0.1)
+
+    def _steer(
+        self, action: SteerAction, kind: LimitKind, key: str, *, capacity: int | None = None, stale: bool = False
+    ) -> None:
+        store = self.bench.store
+        if kind is LimitKind.QUEUE and action is not SteerAction.SET_CAPACITY:
+            records = [(each.queue, each.revision) for each in self.bench.run(store.queues(APPLICATION))]
+        else:
+            records = [(each.key, each.revision) for each in self.bench.scopes(kind)]
+        revision = dict(records).get(key, 0)
+        self._steered.append(
+            self.bench.steering(action, kind, key, capacity=capacity, expected_revision=max(0, revision - stale))
+        )
+        self._send_steering(self._steered[-1])
+
+    def steer_again(self) -> None:
+        if self._steered:
+            self._send_steering(self.dice.choice(self._steered[-4:]))
+
+    def _send_steering(self, command: SteerCommand) -> None:
+        call = self.book.order(command, self._now_ms())
+        self.book.steered(call, self.bench.steer(command), self._now_ms())
 
     def claim(self, free: int = 3) -> None:
         hand = self.dice.choice(self._hands)
         now_ms = self._now_ms()
-        for attempt in self.bench.claim(worker=hand.id, free=free, lease_ms=LEASE_MS).attempts:
+        claim = self.bench.claim(lanes=LANES, kinds=KINDS, worker=hand.id, free=free, lease_ms=LEASE_MS)
+        for attempt in claim.attempts:
             self.claimed_at_ms[attempt.attempt_id] = self._now_ms()
             hand.held.append(Holding(attempt, now_ms + LEASE_MS))
 
@@ -227,7 +281,9 @@ class Rehearsal:
             return
         kind = end or self.dice.choice(_ENDS)
         begun_at_ms, cpu_us = self._now_ms(), hand.cpu_us
-        self._mark(hand, begun, "begin")
+        self._mark(hand, begun, "begin", begun.fences)
+        for fence in begun.fences:
+            self._use(hand, begun, fence)
         self._pass(_RUN_MAX_MS // 3)
         if self.dice.random() < 0.3:
             self.bench.renew(marks=[BegunMark(begun.job, begun.claim_token, begun_at_ms)])
@@ -286,6 +342,10 @@ class Rehearsal:
     def expire(self) -> None:
         self.bench.run(self.bench.store.expire(APPLICATION, 100))
 
+    def tend(self) -> None:
+        """Look through all limits once."""
+        self.bench.tend()
+
     def vanish(self) -> None:
         """A worker dies with all that it holds; another one is started, which may know of that."""
         place = self.dice.randrange(len(self._hands))
@@ -312,7 +372,20 @@ class Rehearsal:
         self.declared_lost.add(attempt.attempt_id)
         self._ghosts.append(attempt)
 
-    def _mark(self, hand: Hand, attempt: Attempt, step: Literal["begin", "on", "end"]) -> None:
+    def _use(self, hand: Hand, attempt: Attempt, fence: Fence) -> None:
+        """Show the resource a token; it remembers the highest."""
+        accepts = fence.value >= self._highest.get(fence.scope, 0)
+        if accepts:
+            self._highest[fence.scope] = fence.value
+        self._mark(hand, attempt, "accepted" if accepts else "refused", [fence])
+
+    def _mark(
+        self,
+        hand: Hand,
+        attempt: Attempt,
+        step: Literal["begin", "on", "end", "accepted", "refused"],
+        fences: Sequence[Fence] = (),
+    ) -> None:
         mark = Mark(
             job_id=attempt.job_id,
             attempt_id=attempt.attempt_id,
@@ -323,6 +396,7 @@ class Rehearsal:
             at_ns=round(self.bench.clock.steady_s() * 1e9),
             at_ms=self._now_ms(),
             cpu_us=hand.cpu_us,
+            fences=fences,
         )
         hand.cpu_us += 100
         self.marked(mark)

@@ -5,25 +5,30 @@ from pathlib import Path
 
 import pytest
 
+from runwick.stores.memory.store import MemoryStore
 from scripts.servers.postgres import PostgresServer
+from tests.chaos import limit_plants, plants
 from tests.chaos.book import Book
 from tests.chaos.checker import INVARIANTS, violations
 from tests.chaos.history import History, Mark
-from tests.chaos.plants import CHANGES, PLANTS, Change, Plant
+from tests.chaos.limit_log import LoggedMemoryStore, log_postgres, log_sqlite
+from tests.chaos.needs import KINDS, LANES
+from tests.chaos.plants import Change, Plant
 from tests.chaos.reading import Rows, memory_rows, postgres_rows, read_history, sqlite_rows
 from tests.chaos.rehearsal import LEASE_MS, Rehearsal
-from tests.conformance.ground import APPLICATION, KINDS, Bench, memory_bench, sqlite_bench
+from tests.conformance.ground import APPLICATION, Bench, memory_bench, sqlite_bench
 from tests.conformance.places import Database
-from tests.conformance.scene import LANES
 
 STEPS = 400
+PLANTS = (*plants.PLANTS, *limit_plants.PLANTS)
+CHANGES = (*plants.CHANGES, *limit_plants.CHANGES)
 TRIES = 60
 """Plays in which a planted bug may show."""
 
 
 def played(bench: Bench, seed: int) -> tuple[Rehearsal, list[Mark]]:
     marks: list[Mark] = []
-    play = Rehearsal(bench, seed, Book(), marks.append)
+    play = Rehearsal(bench, seed, Book(), marks.append, steered=seed % 2 == 1)
     play.play(STEPS)
     play.rest()
     return play, marks
@@ -47,8 +52,10 @@ def history_of(play: Rehearsal, marks: list[Mark], rows: Rows) -> History:
 
 def in_memory(seed: int) -> History:
     bench = memory_bench()
+    assert isinstance(bench.store, MemoryStore)
+    bench.store = store = LoggedMemoryStore.of(bench.store)
     play, marks = played(bench, seed)
-    return history_of(play, marks, memory_rows(bench.store.tables, play.claimed_at_ms))  # type: ignore[attr-defined]
+    return history_of(play, marks, memory_rows(store, play.claimed_at_ms))
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -60,6 +67,7 @@ def test_plays_on_sqlite_are_sound() -> None:
     for seed in range(4):
         with tempfile.TemporaryDirectory(prefix="runwick-chaos-") as folder:
             bench = sqlite_bench(Path(folder))
+            log_sqlite(Path(folder) / "jobs.db")
             play, marks = played(bench, seed)
             history = history_of(play, marks, sqlite_rows(Path(folder) / "jobs.db"))
             bench.store.close()
@@ -68,8 +76,10 @@ def test_plays_on_sqlite_are_sound() -> None:
 
 def test_plays_on_postgres_are_sound(postgres: PostgresServer) -> None:
     database = Database(postgres)
+    log_postgres(database.url)
     for seed in range(2):
         bench = database.bench()
+        database.execute("TRUNCATE chaos.log")
         play, marks = played(bench, seed)
         history = history_of(play, marks, postgres_rows(database.url))
         bench.store.close()

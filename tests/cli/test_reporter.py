@@ -11,8 +11,10 @@ from runwick.cli.reporter import JsonReporter, Opening, TextReporter, report_wor
 from runwick.contracts.cancelling import CancellationCause
 from runwick.contracts.health import HealthStatus, RoleHealth, WorkerHealth
 from runwick.contracts.identity import id_text
+from runwick.contracts.limits import Drift, LimitKind
 from runwick.contracts.outcomes import Death, ErrorDetail, Outcome, OutcomeKind, Settlement
 from runwick.contracts.states import JobState
+from runwick.contracts.stores import Outlook
 from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
 from runwick.worker.tally import Tally
@@ -143,3 +145,38 @@ def test_a_result_that_asks_for_another_run_is_told_by_its_code() -> None:
     outcome = Outcome(OutcomeKind.FAILED, "retry_requested", ErrorDetail("Retry", "out of ink"))
     (line,) = said(events.Settled([Settlement(ATTEMPT, outcome, JobState.RETRYING, "retry_requested", 5)], 0.01))
     assert line.endswith("failed (retry_requested), now retrying")
+
+
+def test_limits_that_differ_and_that_were_mended_are_told() -> None:
+    drift = events.LimitDrifted(Drift(LimitKind.QUEUE, "mails", "capacity 5", "capacity 2"))
+    assert said(drift, events.LimitsMended(3)) == [
+        "queue mails has capacity 5 in the store, which holds; declared is capacity 2",
+        "3 scopes counted their holds wrongly and were set right; please report this",
+    ]
+    told, mended = objects(drift, events.LimitsMended(3))
+    assert (told["event"], told["kind"], told["key"], told["stored"]) == (
+        "limit_drifted",
+        "queue",
+        "mails",
+        "capacity 5",
+    )
+    assert (mended["event"], mended["count"]) == ("limits_mended", 3)
+
+
+def test_progress_and_summary_tell_what_waits_for_limits_and_in_paused_queues() -> None:
+    out, facts, bus = io.StringIO(), io.StringIO(), Bus()
+    tally = Tally(bus)
+    bus.publish(events.MovedAside(4, 2))
+    waits = Outlook(due=9, later=0, leased=0, undecodable=0, postponed=0, oldest_due_ms=1_500, blocked=1_234, paused=7)
+    plain = msgspec.structs.replace(waits, blocked=0, paused=0)
+    for outlook in (waits, plain):
+        for reporter in (TextReporter(out), JsonReporter(facts)):
+            reporter.progress(tally, None, outlook, 0, 1.0)
+            reporter.summary(tally, None, outlook, 1.0)
+    lines = out.getvalue().splitlines()
+    assert lines[0].endswith("oldest waiting 1.5 s · 1,234 in line for a limit · 7 in paused queues")
+    assert lines[2] == "left: 0 not due yet · 0 that this worker cannot decode · 7 in paused queues"
+    assert lines[3].endswith("oldest waiting 1.5 s")
+    progress, summary, *_ = map(msgspec.json.decode, facts.getvalue().splitlines())
+    assert [progress[name] for name in ("blocked", "paused", "parked", "deferred")] == [1_234, 7, 4, 2]
+    assert summary["left"] == {"later": 0, "undecodable": 0, "paused": 7}

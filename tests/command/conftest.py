@@ -150,12 +150,12 @@ def family_of(process: subprocess.Popen[str]) -> list[str]:
     return [child.cmdline()[0] for child in psutil.Process(process.pid).children(recursive=True) if child.cmdline()]
 
 
-def executor_at_work(process: subprocess.Popen[str]) -> int:
-    """The pid of the one executor that runs an errand."""
+def executor_at_work(process: subprocess.Popen[str], what: str = "errands: errands.run") -> int:
+    """The pid of the one executor that runs that."""
     (pid,) = [
         child.pid
         for child in psutil.Process(process.pid).children(recursive=True)
-        if any("errands: errands.run" in part for part in child.cmdline())
+        if any(what in part for part in child.cmdline())
     ]
     return pid
 

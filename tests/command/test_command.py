@@ -23,7 +23,7 @@ def test_until_empty_runs_what_is_there_and_says_what_is_left(place: Place, erra
     assert (stumble["job_id"], stumble["state"]) == (receipts[1].job_id, "retrying")
     summary = summary_of(out)
     assert (summary["succeeded"], summary["retried"], summary["failed"]) == (2, 1, 0)
-    assert summary["left"] == {"later": 1, "undecodable": 0}
+    assert summary["left"] == {"later": 1, "undecodable": 0, "paused": 0}
     assert [errands.rw.get(receipt).result(str) for receipt in receipts] == ["letter", "stumble"]
     (usage,) = [attempt.usage for attempt in errands.rw.get(receipts[0]).attempts]
     assert usage.cpu_us > 0
@@ -42,7 +42,7 @@ def test_jobs_that_nobody_here_can_decode_are_left_and_counted(place: Place, err
     errands.rw.dispatch(errands.Other())
     place.write(APPLICATION.replace("@rw.handler\ndef other", "def other"))
     status, out, _ = place.run("errands", "--until-empty", "--log-format", "json")
-    assert (status, summary_of(out)["left"]) == (0, {"later": 0, "undecodable": 1})
+    assert (status, summary_of(out)["left"]) == (0, {"later": 0, "undecodable": 1, "paused": 0})
 
 
 def test_queues_of_the_command_line_are_the_only_ones_served(place: Place, errands: Any) -> None:

@@ -54,12 +54,12 @@ def test_pools_that_pass(pools: list[Pool]) -> None:
         (
             Pool("main", queues="images"),  # type: ignore[arg-type]
             "invalid_pool",
-            "pool \"main\" has queues 'images'; they must be a tuple of names.",
+            "pool \"main\" has queues 'images'; they must be a tuple of names, or names with weights.",
         ),
         (
             Pool("main", queues=5),  # type: ignore[arg-type]
             "invalid_pool",
-            'pool "main" has queues 5; they must be a tuple of names.',
+            'pool "main" has queues 5; they must be a tuple of names, or names with weights.',
         ),
         (
             pool(queues=()),

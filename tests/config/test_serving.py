@@ -3,6 +3,7 @@
 import pytest
 
 from runwick.config.serving import served_pools
+from runwick.contracts import LaneSelection
 from runwick.declarations.pools import Pool
 
 KNOWN = frozenset({"mails", "images", "reports"})
@@ -39,3 +40,10 @@ def test_a_restriction_leaves_the_pools_that_serve_what_it_names_in_its_order() 
 def test_a_restriction_to_nothing_is_one_problem(pools: list[Pool], only: list[str], text: str) -> None:
     left, (problem,) = served_pools(pools, KNOWN, only)
     assert (left, problem.code, problem.text) == ([], "invalid_pool", text)
+
+
+def test_what_is_left_of_a_pool_keeps_its_weights_and_its_choice() -> None:
+    pool = Pool("main", {"mails": 3, "images": 2}, 8, (9, 2, 1), LaneSelection.STRICT)
+    ([left], _) = served_pools([pool], KNOWN, ["images"])
+    assert (left.queues, left.weight_of("images")) == (("images",), 2)
+    assert (left.lane_weights, left.lane_selection) == ((9, 2, 1), LaneSelection.STRICT)

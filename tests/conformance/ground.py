@@ -1,7 +1,9 @@
 """A store on a clock that the test moves, and the commands, plans and outcomes that the suite speaks in."""
 
+import contextlib
 import functools
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,7 +14,18 @@ import msgspec
 from runwick.config.options import SqliteOptions
 from runwick.contracts.activity import Beat, Mark, Report
 from runwick.contracts.administration import Administration
-from runwick.contracts.attempts import Attempt, Begun, Claim, ClaimPlan, Held, Kind, Lane, WorkerPresence
+from runwick.contracts.attempts import (
+    CLAIM_MAX_ATTEMPTS,
+    Attempt,
+    Begun,
+    Claim,
+    ClaimPlan,
+    Held,
+    Kind,
+    Lane,
+    LaneTurn,
+    WorkerPresence,
+)
 from runwick.contracts.controls import (
     ControlAction,
     ControlAnswer,
@@ -20,15 +33,20 @@ from runwick.contracts.controls import (
     ControlReply,
     JobTarget,
     ManagementActor,
+    SteerAction,
+    SteerCommand,
+    SteerReply,
 )
-from runwick.contracts.dispatching import COMMAND_LIFETIME_MAX_MS, Command
+from runwick.contracts.dispatching import COMMAND_LIFETIME_MAX_MS, Command, Receipt
 from runwick.contracts.history import AuditRecord, JobEvent
 from runwick.contracts.identity import job_of_operation
+from runwick.contracts.limits import LimitKind, QueueRecord, RateNeed, RateRecord, ScopeNeed, ScopeRecord, Tended
 from runwick.contracts.outcomes import Answer, Outcome, OutcomeKind, SettledState, Settlement
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import JobState, Priority
 from runwick.contracts.stores import Act, JobRecord, Store
 from runwick.contracts.usage import Usage
+from runwick.contracts.waiting import WaitCode, WaitReport
 from runwick.runtime.ambient import SystemIds
 from runwick.stores.memory.administer import MemoryAdministration
 from runwick.stores.memory.store import MemoryStore
@@ -74,6 +92,7 @@ class Bench:
         clock: FakeClock,
         administration: Administration,
         another: Callable[[], Store],
+        take_capabilities: Callable[[], object] = lambda: None,
     ) -> None:
         self.name = name
         self.store = store
@@ -81,6 +100,8 @@ class Bench:
         self.administration = administration
         self.another = another
         """Opens the same store a second time, as another process would; to be closed."""
+        self.take_capabilities = take_capabilities
+        """Makes applications look like those of a store that is older than any capability."""
         self.ids = SystemIds()
         self.worker = self.ids.ordered()
 
@@ -103,15 +124,20 @@ class Bench:
 
     def dispatch(self, count: int = 1, **changes: Any) -> list[bytes]:
         """Create jobs alike; answers their ids."""
-        commands = [self.command(**changes) for _ in range(count)]
-        return [receipt.job for receipt in self.run(self.store.dispatch(commands))]
+        return [receipt.job for receipt in self.send(*(self.command(**changes) for _ in range(count)))]
 
-    def plan(self, **changes: Any) -> ClaimPlan:
+    def send(self, *commands: Command) -> list[Receipt]:
+        """Dispatch these, of which none is to fail."""
+        receipts = self.run(self.store.dispatch(commands))
+        return [receipt for receipt in receipts if isinstance(receipt, Receipt)]
+
+    def plan(self, *, lanes: Sequence[Lane] = (HIGH, MEDIUM, LOW), **changes: Any) -> ClaimPlan:
+        """A plan that takes all it can get, from these lanes one after the other."""
         values: dict[str, Any] = {
             "application": APPLICATION,
             "worker": self.worker,
             "claim_token": self.ids.secret(),
-            "lanes": (HIGH, MEDIUM, LOW),
+            "turns": turns_of(*lanes),
             "kinds": KINDS,
             "free": 100,
             "ahead": 0,
@@ -148,10 +174,16 @@ class Bench:
         assert record is not None
         return record
 
-    def presence(self, application: str = APPLICATION) -> WorkerPresence:
-        return WorkerPresence(
-            worker=self.worker, application=application, host="worker-1", process=7, queues=["reports"], executors=2
-        )
+    def presence(self, application: str = APPLICATION, **changes: Any) -> WorkerPresence:
+        values: dict[str, Any] = {
+            "worker": self.worker,
+            "application": application,
+            "host": "worker-1",
+            "process": 7,
+            "queues": ["reports"],
+            "executors": 2,
+        }
+        return WorkerPresence(**{**values, **changes})
 
     def report(self, application: str = APPLICATION, **told: Any) -> Report:
         return Report(presence=self.presence(application), **told)
@@ -206,6 +238,64 @@ class Bench:
     def cancel(self, *targets: bytes | JobTarget, **changes: Any) -> list[ControlAnswer]:
         return list(self.control(self.order(ControlAction.CANCEL, *targets, **changes)).answers)
 
+    def steering(self, action: SteerAction, kind: LimitKind, key: str, **changes: Any) -> SteerCommand:
+        """What an operator asks of a queue or a capacity, as it stands now."""
+        values: dict[str, Any] = {
+            "action": action,
+            "command_id": self.ids.ordered(),
+            "application": APPLICATION,
+            "actor": ACTOR,
+            "reason": None,
+            "kind": kind,
+            "key": key,
+        }
+        if "expected_revision" not in changes:
+            stands = self.queue(key) if action is not SteerAction.SET_CAPACITY else self.scope(key, kind)
+            values["expected_revision"] = stands.revision
+        return SteerCommand(**{**values, **changes})
+
+    def steer(self, command: SteerCommand) -> SteerReply:
+        return self.run(self.store.steer(command))
+
+    def pause(self, queue: str = "reports", **changes: Any) -> SteerReply:
+        return self.steer(self.steering(SteerAction.PAUSE, LimitKind.QUEUE, queue, **changes))
+
+    def resume(self, queue: str = "reports", **changes: Any) -> SteerReply:
+        return self.steer(self.steering(SteerAction.RESUME, LimitKind.QUEUE, queue, **changes))
+
+    def limit(self, key: str, capacity: int, kind: LimitKind = LimitKind.RESOURCE, **changes: Any) -> SteerReply:
+        """Give a scope another capacity."""
+        return self.steer(self.steering(SteerAction.SET_CAPACITY, kind, key, capacity=capacity, **changes))
+
+    def queue(self, name: str = "reports") -> QueueRecord:
+        (record,) = (record for record in self.run(self.store.queues(APPLICATION)) if record.queue == name)
+        return record
+
+    def scopes(self, kind: LimitKind = LimitKind.RESOURCE) -> list[ScopeRecord]:
+        return self.run(self.store.scopes(APPLICATION, kind, None, 100))
+
+    def scope(self, key: str, kind: LimitKind = LimitKind.RESOURCE) -> ScopeRecord:
+        (record,) = (record for record in self.scopes(kind) if record.key == key)
+        return record
+
+    def rates(self, kind: LimitKind = LimitKind.RESOURCE) -> list[RateRecord]:
+        return self.run(self.store.rates(APPLICATION, kind, None, 100))
+
+    def rate(self, key: str, kind: LimitKind = LimitKind.RESOURCE) -> RateRecord:
+        (record,) = (record for record in self.rates(kind) if record.key == key)
+        return record
+
+    def why(self, job_id: bytes) -> WaitReport:
+        report = self.run(self.store.why(APPLICATION, job_id))
+        assert report is not None
+        return report
+
+    def reasons(self, job_id: bytes) -> list[WaitCode]:
+        return [reason.code for reason in self.why(job_id).reasons]
+
+    def tend(self, after: bytes | None = None, limit: int = 100) -> Tended:
+        return self.run(self.store.tend(APPLICATION, after, limit))
+
     def events(self, application: str = APPLICATION, after: str | None = None, limit: int = 100) -> list[JobEvent]:
         """All that happened behind a cursor, read page by page."""
         events: list[JobEvent] = []
@@ -229,6 +319,36 @@ class Bench:
         return records
 
 
+def turns_of(*lanes: Lane, most: int = CLAIM_MAX_ATTEMPTS) -> list[LaneTurn]:
+    """Turns that take these lanes one after the other."""
+    return [LaneTurn(lane, most) for lane in lanes]
+
+
+def resource(key: str, capacity: int = 1) -> ScopeNeed:
+    """A scope that jobs with this key share."""
+    return ScopeNeed(LimitKind.RESOURCE, key, capacity)
+
+
+def capped(queue: str, capacity: int) -> ScopeNeed:
+    """A scope that all jobs of a queue need."""
+    return ScopeNeed(LimitKind.QUEUE, queue, capacity)
+
+
+def capped_type(name: str, capacity: int) -> ScopeNeed:
+    """A scope that all jobs of a name need."""
+    return ScopeNeed(LimitKind.JOB_TYPE, name, capacity)
+
+
+def window(key: str, most: int, window_ms: int = 1_000) -> RateNeed:
+    """A rate window that jobs with this key share."""
+    return RateNeed(LimitKind.RESOURCE, key, most, window_ms)
+
+
+def type_window(name: str, most: int, window_ms: int = 1_000) -> RateNeed:
+    """The rate window of the jobs of a name."""
+    return RateNeed(LimitKind.JOB_TYPE, name, most, window_ms)
+
+
 def held(*attempts: Attempt) -> list[Held]:
     return [Held(attempt.job, attempt.claim_token) for attempt in attempts]
 
@@ -245,8 +365,16 @@ def unlike(attempt: Attempt, **changes: Any) -> Attempt:
 def memory_bench() -> Bench:
     clock, ids = FakeClock(), SystemIds()
     store = MemoryStore(clock=clock, ids=ids)
+
+    def another() -> MemoryStore:
+        return MemoryStore(clock=clock, ids=ids, tables=store.tables)
+
+    def take_capabilities() -> None:
+        for application in store.tables.applications.values():
+            application.capabilities.clear()
+
     administration = MemoryAdministration(store.tables, clock, ids)
-    return Bench("memory", store, clock, administration, lambda: MemoryStore(clock=clock, ids=ids, tables=store.tables))
+    return Bench("memory", store, clock, administration, another, take_capabilities)
 
 
 def sqlite_bench(folder: Path) -> Bench:
@@ -257,7 +385,11 @@ def sqlite_bench(folder: Path) -> Bench:
     def opened() -> SqliteStore:
         return SqliteStore(path, options=SqliteOptions(), clock=clock, ids=ids)
 
-    return Bench("sqlite", opened(), clock, SqliteAdministration(path, clock, ids), opened)
+    def take_capabilities() -> None:
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("UPDATE runwick_application SET capabilities = '[]'")
+
+    return Bench("sqlite", opened(), clock, SqliteAdministration(path, clock, ids), opened, take_capabilities)
 
 
 @functools.cache

@@ -25,7 +25,8 @@ CREATE OR REPLACE FUNCTION runwick.now_ms() RETURNS bigint LANGUAGE sql VOLATILE
 _EMPTY: Final = b"""
 TRUNCATE runwick.store, runwick.application, runwick.lane, runwick.kind, runwick.policy, runwick.job, runwick.hot,
   runwick.claim, runwick.attempt, runwick.closing, runwick.detail, runwick.worker, runwick.recovery, runwick.audit,
-  runwick.command, runwick.activity, runwick.look
+  runwick.command, runwick.activity, runwick.look, runwick.uniqueness, runwick.reused, runwick.scope, runwick.hold,
+  runwick.rate_window, runwick.rate_grant, runwick.pause, runwick.intake
 """
 
 
@@ -50,7 +51,10 @@ class Database:
         def opened() -> PostgresStore:
             return PostgresStore(address, options=PostgresOptions(), concurrent_calls=2, clock=clock, ids=ids)
 
-        return Bench("postgres", opened(), clock, PostgresAdministration(address, ids), opened)
+        def take_capabilities() -> None:
+            self.execute("UPDATE runwick.application SET capabilities = '{}'")
+
+        return Bench("postgres", opened(), clock, PostgresAdministration(address, ids), opened, take_capabilities)
 
     def execute(self, statement: str, *parameters: object) -> list[tuple[object, ...]]:
         """Execute beside the store; answers the rows."""

@@ -1,7 +1,8 @@
 """A store in which every act has something to do, and the acts by name.
 
 An act that is new to the store protocol has no entry here, and a test says so: what admission and identity mean for it
-has to be decided. A control is named after what it does.
+has to be decided. Controls and steering are named
+after what they do.
 """
 
 import enum
@@ -13,9 +14,10 @@ from typing import Any, Final, NamedTuple
 from runwick.contracts.activity import WorkerRecord
 from runwick.contracts.administration import ApplicationStatus
 from runwick.contracts.attempts import Attempt, Kind, Lane
-from runwick.contracts.controls import ControlAction, ControlReply, JobTarget
+from runwick.contracts.controls import ControlAction, ControlReply, JobTarget, SteerAction
 from runwick.contracts.dispatching import Command
 from runwick.contracts.history import AuditRecord
+from runwick.contracts.limits import LimitKind, QueueRecord, RateRecord, ScopeRecord
 from runwick.contracts.outcomes import Outcome, OutcomeKind, Settlement
 from runwick.contracts.states import JobState, Priority
 from runwick.contracts.stores import Act, JobRecord, Outlook, Store
@@ -29,14 +31,19 @@ from tests.conformance.ground import (
     LOW,
     MEDIUM,
     RECOVERY_MS,
+    SEND,
     SUCCESS,
     Bench,
     held,
+    resource,
+    window,
 )
 
 LANES = (HIGH, MEDIUM, LOW)
 NEW_LANE = Lane("letters", Priority.HIGH)
 NEW_KIND = Kind("letters.print", 1)
+MAILS = Lane("mails", Priority.HIGH)
+INVOICES = Lane("invoices", Priority.HIGH)
 
 
 class Scene(NamedTuple):
@@ -69,10 +76,14 @@ class Seen(NamedTuple):
     audit: list[AuditRecord]
     workers: list[WorkerRecord]
     applications: list[ApplicationStatus]
+    queues: list[QueueRecord]
+    scopes: list[ScopeRecord]
+    rates: list[RateRecord]
 
 
 def set_scene(bench: Bench) -> Scene:
     """Make a scene in an empty store. Its worker is alive."""
+    _set_limits(bench)
     bench.renew()
     succeeded, failed = bench.claimed(), bench.claimed()
     bench.succeed(succeeded)
@@ -91,6 +102,17 @@ def set_scene(bench: Bench) -> Scene:
     return Scene(dispatched, running, reserved, lapsed, overdue, failed.job_id, succeeded.job_id, targets)
 
 
+def _set_limits(bench: Bench) -> None:
+    """A queue that is paused; a scope; and a job in the line of a window that has room again, for the one
+    that was promised it has not come."""
+    bench.dispatch(lane=INVOICES, scopes=(resource("printer", 2),))
+    bench.pause("invoices")
+    bench.dispatch(3, kind=SEND, lane=MAILS, rates=(window("provider", 1),))
+    (granted,) = bench.claim(lanes=[MAILS]).attempts
+    bench.succeed(granted)
+    bench.clock.advance_ms(1_250)
+
+
 def seen(bench: Bench, scene: Scene, store: Store | None = None) -> Seen:
     """What can be read now, through another store object if one is given."""
     store = store or bench.store
@@ -100,6 +122,9 @@ def seen(bench: Bench, scene: Scene, store: Store | None = None) -> Seen:
         list(store.run(store.audit(APPLICATION, None, 100)).records),
         store.run(store.workers(APPLICATION)),
         list(bench.administration.status().applications),
+        store.run(store.queues(APPLICATION)),
+        store.run(store.scopes(APPLICATION, LimitKind.RESOURCE, None, 100)),
+        store.run(store.rates(APPLICATION, LimitKind.RESOURCE, None, 100)),
     )
 
 
@@ -125,22 +150,51 @@ ACTS: Final[Mapping[str, Callable[[Bench, Scene], Act[Any]]]] = {
     "renew": lambda bench, scene: bench.store.renew(bench.report(), held(scene.running), LEASE_MS, RECOVERY_MS),
     "recover": _recover,
     "expire": lambda bench, scene: bench.store.expire(APPLICATION, 100),
+    "tend": lambda bench, scene: bench.store.tend(APPLICATION, None, 100),
     "depart": lambda bench, scene: bench.store.depart(bench.presence()),
     "cancel": _control(ControlAction.CANCEL, lambda scene: scene.dispatched.job_id),
     "retry": _control(ControlAction.RETRY, lambda scene: scene.failed),
     "rerun": _control(ControlAction.RERUN, lambda scene: scene.succeeded),
     "look": _control(ControlAction.LOOK, lambda scene: scene.running.job_id),
+    "pause": lambda bench, scene: bench.store.steer(
+        bench.steering(SteerAction.PAUSE, LimitKind.QUEUE, "reports", expected_revision=0)
+    ),
+    "resume": lambda bench, scene: bench.store.steer(
+        bench.steering(SteerAction.RESUME, LimitKind.QUEUE, "invoices", expected_revision=1)
+    ),
+    "set_capacity": lambda bench, scene: bench.store.steer(
+        bench.steering(SteerAction.SET_CAPACITY, LimitKind.RESOURCE, "printer", capacity=5, expected_revision=1)
+    ),
     "events": lambda bench, scene: bench.store.events(APPLICATION, None, 100),
     "audit": lambda bench, scene: bench.store.audit(APPLICATION, None, 100),
     "workers": lambda bench, scene: bench.store.workers(APPLICATION),
     "stack": lambda bench, scene: bench.store.stack(APPLICATION, scene.running.attempt_id),
+    "why": lambda bench, scene: bench.store.why(APPLICATION, scene.dispatched.job_id),
+    "queues": lambda bench, scene: bench.store.queues(APPLICATION),
+    "scopes": lambda bench, scene: bench.store.scopes(APPLICATION, LimitKind.RESOURCE, None, 100),
+    "rates": lambda bench, scene: bench.store.rates(APPLICATION, LimitKind.RESOURCE, None, 100),
     "job": lambda bench, scene: bench.store.job(APPLICATION, scene.running.job_id),
     "outlook": lambda bench, scene: bench.store.outlook(APPLICATION, LANES, KINDS),
     "costliest": lambda bench, scene: bench.store.costliest(APPLICATION, "cpu_us", 10),
 }
 """Each act of the protocol, doing something to the scene (reads aside)."""
 
-READS: Final = frozenset({"resolve", "events", "audit", "workers", "stack", "job", "outlook", "costliest"})
+READS: Final = frozenset(
+    {
+        "resolve",
+        "events",
+        "audit",
+        "workers",
+        "stack",
+        "why",
+        "queues",
+        "scopes",
+        "rates",
+        "job",
+        "outlook",
+        "costliest",
+    }
+)
 
 
 class Later(enum.StrEnum):
@@ -156,7 +210,7 @@ def as_a_later_release(bench: Bench) -> None:
 
 
 def acts_of_the_protocol() -> set[str]:
-    """The names of all acts that `Store` makes: its methods', and of a control each action's."""
+    """The names of all acts that `Store` makes: its methods', and of controls and steering each action's."""
     methods = inspect.getmembers(Store, inspect.isfunction)
     names = {name for name, method in methods if typing.get_origin(typing.get_type_hints(method).get("return")) is Act}
-    return names - {"control"} | {action.value for action in ControlAction}
+    return names - {"control", "steer"} | {action.value for action in (*ControlAction, *SteerAction)}

@@ -12,7 +12,7 @@ from tests.conformance.ground import APPLICATION, BUILD, MEDIUM, SEND, Bench
 
 def test_receipts_come_in_input_order_and_name_what_was_created(bench: Bench) -> None:
     commands = [bench.command() for _ in range(5)]
-    receipts = bench.run(bench.store.dispatch(commands))
+    receipts = bench.send(*commands)
     assert [(receipt.job, receipt.operation) for receipt in receipts] == [
         (command.job_id, command.operation_id) for command in commands
     ]

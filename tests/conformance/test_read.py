@@ -16,7 +16,7 @@ def outlook(bench: Bench, *lanes: object, application: str = APPLICATION) -> Out
 
 
 def test_an_empty_store_has_nothing_left(bench: Bench) -> None:
-    nothing = Outlook(due=0, later=0, leased=0, undecodable=0, retrying=0, oldest_due_ms=None)
+    nothing = Outlook(due=0, later=0, leased=0, undecodable=0, postponed=0, oldest_due_ms=None)
     assert outlook(bench) == nothing
     bench.dispatch(application="bakery")
     assert outlook(bench) == nothing
@@ -32,11 +32,11 @@ def test_an_outlook_counts_what_waits_and_what_runs(bench: Bench) -> None:
     bench.dispatch(1, delay_ms=3_000, lane=LOW)
     bench.clock.advance_ms(250)
     bench.dispatch(1, lane=LOW)
-    assert outlook(bench) == Outlook(due=4, later=2, leased=1, undecodable=3, retrying=1, oldest_due_ms=250)
-    assert outlook(bench, LOW) == Outlook(due=1, later=1, leased=0, undecodable=0, retrying=0, oldest_due_ms=0)
+    assert outlook(bench) == Outlook(due=4, later=2, leased=1, undecodable=3, postponed=1, oldest_due_ms=250)
+    assert outlook(bench, LOW) == Outlook(due=1, later=1, leased=0, undecodable=0, postponed=0, oldest_due_ms=0)
     bench.clock.advance_ms(9_000)
     due = outlook(bench)
-    assert (due.due, due.later, due.retrying) == (6, 0, 0)
+    assert (due.due, due.later, due.postponed) == (6, 0, 0)
 
 
 def test_only_what_this_worker_may_run_counts_as_leased(bench: Bench) -> None:

@@ -3,20 +3,24 @@
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import msgspec
 import pytest
 
 from runwick.contracts.activity import ExecutorActivity
-from runwick.contracts.attempts import Kind, Lane
-from runwick.contracts.controls import ControlAction, ControlReply
+from runwick.contracts.attempts import Attempt, Kind, Lane
+from runwick.contracts.controls import ControlAction, ControlReply, SteerAction
 from runwick.contracts.errors import InvalidArgument, StoreError
+from runwick.contracts.limits import LimitKind
 from runwick.contracts.outcomes import Answer, BlackBox, Death, Outcome, OutcomeKind, Settlement
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import JobState, Priority
+from runwick.contracts.stores import Act
 from runwick.stores.activities import ACTIVITY_MAX_BYTES
 from runwick.stores.migrations import migrations
 from runwick.stores.sqlite.lease import PRESENCE_KEPT_MS
@@ -24,14 +28,31 @@ from runwick.stores.sqlite.migrate import migrate
 from runwick.stores.sqlite.revision import FOLDER
 from runwick.stores.sqlite.statements import sql
 from runwick.stores.sqlite.store import SqliteStore
-from tests.conformance.ground import APPLICATION, FAILURE, LEASE_MS, RECOVERY_MS, SUCCESS, USAGE, Bench, sqlite_bench
+from tests.conformance.ground import (
+    APPLICATION,
+    FAILURE,
+    LEASE_MS,
+    RECOVERY_MS,
+    SUCCESS,
+    USAGE,
+    Bench,
+    capped,
+    capped_type,
+    resource,
+    sqlite_bench,
+    window,
+)
 
 BY_KEY = {
+    "active_holders": "SEARCH hot USING INDEX hot_active (active=?)",
     "begin_charge": "SEARCH hot USING INTEGER PRIMARY KEY",
     "begin_kept": "SEARCH hot USING INTEGER PRIMARY KEY",
     "begin_read": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "call": "SEARCH hot USING INTEGER PRIMARY KEY",
     "cancels": "SEARCH hot USING INDEX hot_cancel (application=?)",
+    "claim_hold": "SEARCH hot USING INTEGER PRIMARY KEY",
     "claim_known": "SEARCH claim USING COVERING INDEX sqlite_autoindex_claim_1",
+    "claim_needs": "SEARCH hot USING INTEGER PRIMARY KEY",
     "claim_ready": "SEARCH hot USING COVERING INDEX hot_ready (lane=? AND kind=? AND (due_at_ms,job_id)>(?,?)",
     "claim_survey": "SEARCH hot USING COVERING INDEX hot_ready (lane=? AND kind>?)",
     "claim_take": "SEARCH hot USING INTEGER PRIMARY KEY",
@@ -40,38 +61,83 @@ BY_KEY = {
     "control_open": "SEARCH job USING INTEGER PRIMARY KEY",
     "control_target": "SEARCH job USING INDEX sqlite_autoindex_job_1",
     "dispatch_hot": "SEARCH job USING INTEGER PRIMARY KEY",
+    "dispatch_limits": "SEARCH hot USING INTEGER PRIMARY KEY",
     "dispatched": "SEARCH job USING INDEX sqlite_autoindex_job_1",
+    "dispatched_some": "SEARCH job USING INDEX sqlite_autoindex_job_1",
     "end_attempt": "SEARCH hot USING INTEGER PRIMARY KEY",
     "end_attempt_otherwise": "SEARCH hot USING INTEGER PRIMARY KEY",
     "end_generation": "SEARCH hot USING INTEGER PRIMARY KEY",
     "end_hot": "SEARCH hot USING INTEGER PRIMARY KEY",
     "expirable": "SEARCH hot USING INDEX hot_expiry (application=? AND expires_at_ms>? AND expires_at_ms<?)",
     "expired": "SEARCH hot USING INDEX hot_lease (application=? AND lease_until_ms>? AND lease_until_ms<?)",
+    "fences": "SEARCH hold USING PRIMARY KEY (job=?)",
     "held": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "holds_count": "SEARCH hold USING INDEX hold_scope (scope=?)",
+    "holds_end": "SEARCH hold USING PRIMARY KEY (job=?)",
+    "holds_of": "SEARCH hold USING PRIMARY KEY (job=?)",
     "job": "SEARCH job USING INDEX sqlite_autoindex_job_1",
     "job_attempts": "SEARCH attempt USING INDEX sqlite_autoindex_attempt_1",
-    "settled_before": "SEARCH attempt USING INDEX sqlite_autoindex_attempt_1",
     "job_result": "SEARCH attempt USING COVERING INDEX sqlite_autoindex_attempt_1",
+    "lane_ahead": "SEARCH hot USING COVERING INDEX hot_ready (lane=? AND kind=? AND (due_at_ms,job_id)<(?,?))",
     "lease_mark": "SEARCH hot USING INTEGER PRIMARY KEY",
     "lease_renew": "SEARCH hot USING INTEGER PRIMARY KEY",
     "lease_valid": "SEARCH hot USING INTEGER PRIMARY KEY",
     "leased": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "line_ahead": "SEARCH hot USING COVERING INDEX hot_line (line=? AND rank=? AND job_id<?)",
+    "line_heads": "SEARCH hot USING COVERING INDEX hot_line (line=? AND rank=?)",
+    "line_length": "SEARCH hot USING COVERING INDEX hot_line (line=?)",
+    "lines": "SEARCH scope USING INDEX scope_line (application=? AND id>?)",
     "look_answer": "SEARCH look USING INDEX sqlite_autoindex_look_1",
     "looks": "SEARCH look USING INDEX look_open (worker=?)",
     "outlook_waiting": "SEARCH hot USING COVERING INDEX hot_ready (lane=? AND kind=? AND due_at_ms<?)",
+    "park": "SEARCH hot USING INTEGER PRIMARY KEY",
     "presence_end": "SEARCH worker USING PRIMARY KEY",
     "presence_forget": "SEARCH worker USING COVERING INDEX worker_seen (seen_at_ms<?)",
-    "resolved": "SEARCH job USING INDEX sqlite_autoindex_job_1",
+    "queue_stands": "SEARCH lane USING COVERING INDEX sqlite_autoindex_lane_1 (application=? AND queue=?)",
+    "rate_put": "SEARCH rate_window USING PRIMARY KEY (id=?)",
+    "rates": "SEARCH rate USING INDEX rate_window_kind (application=? AND kind=? AND id>?)",
+    "rates_read": "SEARCH rate USING PRIMARY KEY (id=?)",
+    "rates_shown": "SEARCH rate USING PRIMARY KEY (id=?)",
     "release": "SEARCH hot USING INTEGER PRIMARY KEY",
     "release_charge": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "resolved": "SEARCH job USING INDEX sqlite_autoindex_job_1",
+    "reused": "SEARCH reused USING PRIMARY KEY (operation=?)",
+    "reused_forget": "SEARCH reused USING PRIMARY KEY (operation=?)",
+    "reused_some": "SEARCH reused USING PRIMARY KEY (operation=?)",
+    "scope_put": "SEARCH scope USING PRIMARY KEY (id=?)",
+    "scope_resize": "SEARCH scope USING PRIMARY KEY (id=?)",
+    "scope_stands": "SEARCH scope USING PRIMARY KEY (id=?)",
+    "scopes": "SEARCH scope USING INDEX scope_kind (application=? AND kind=? AND id>?)",
+    "scopes_read": "SEARCH scope USING PRIMARY KEY (id=?)",
+    "scopes_shown": "SEARCH scope USING PRIMARY KEY (id=?)",
+    "settled_before": "SEARCH attempt USING INDEX sqlite_autoindex_attempt_1",
+    "slots_read": "SEARCH given USING PRIMARY KEY (rate_window=? AND slot=?)",
     "stack": "SEARCH look USING INDEX sqlite_autoindex_look_1",
+    "uniqueness_forget": "SEARCH uniqueness USING PRIMARY KEY (id=?)",
     "wait_retry": "SEARCH hot USING INTEGER PRIMARY KEY",
     "wait_unstarted": "SEARCH hot USING INTEGER PRIMARY KEY",
+    "why": "SEARCH job USING INDEX sqlite_autoindex_job_1",
+    "why_workers": "SEARCH worker USING INDEX worker_seen (seen_at_ms>?)",
+    "window_holders": "SEARCH held USING PRIMARY KEY (id=?)",
 }
 
 TABLES = {
     *{"activity", "application", "attempt", "audit", "claim", "closing", "command", "detail", "hot", "job", "kind"},
-    *{"lane", "look", "policy", "worker"},
+    *{
+        "given",
+        "held",
+        "hold",
+        "lane",
+        "look",
+        "need",
+        "policy",
+        "rate",
+        "rate_grant",
+        "rate_window",
+        "reused",
+        "scope",
+    },
+    *{"uniqueness", "worker"},
 }
 
 
@@ -121,7 +187,8 @@ def test_no_act_searches_through_a_table_or_sorts(statement: str) -> None:
     [
         ("claimed_before", "hot_lease"),
         ("outlook_leased", "hot_lease"),
-        ("outlook_retrying", "hot_retrying"),
+        ("outlook_postponed", "hot_retrying"),
+        ("outlook_postponed", "hot_called"),
         ("recover_of_worker", "hot_lease"),
     ],
 )
@@ -184,6 +251,105 @@ def test_positions_number_all_append_only_rows_in_the_order_of_their_commits(sql
     sqlite.clock.advance_ms(LEASE_MS)
     sqlite.recover(JobState.FAILED, code="executions_exhausted")
     assert fresh() == [("attempt", second.job), ("closing", second.job)]
+
+
+def test_who_stands_in_lines_is_counted_in_their_index() -> None:
+    assert "SEARCH hot USING COVERING INDEX hot_line (line>?)" in plan("outlook_lines")
+
+
+def test_plain_jobs_leave_no_row_among_the_needs(sqlite: Bench) -> None:
+    sqlite.dispatch()
+    sqlite.dispatch(scopes=(capped("reports", 9),))
+    assert rows(sqlite, "SELECT count(*) FROM runwick_need") == [(0,)]
+    sqlite.dispatch(scopes=(resource("printer"), resource("till"), capped("reports", 9)), rates=(window("bank", 1),))
+    sqlite.dispatch(active_key="invoice-7")
+    assert rows(
+        sqlite,
+        "SELECT hot.limited, hot.ahead, length(need.scopes), length(need.rates), need.active_key "
+        "FROM runwick_need AS need JOIN runwick_hot AS hot USING (job) ORDER BY job",
+    ) == [(2, 0, 32, 16, None), (0, 1, None, None, "invoice-7")]
+
+
+def test_an_opened_generation_has_its_key_and_its_limits_again(sqlite: Bench) -> None:
+    attempt = sqlite.claimed(active_key="invoice-7", scopes=(resource("printer"),))
+    before = rows(sqlite, "SELECT active, limited, ahead FROM runwick_hot")
+    sqlite.settle(attempt, FAILURE, JobState.FAILED, code="executions_exhausted")
+    sqlite.control(sqlite.order(ControlAction.RETRY, attempt.job_id))
+    assert rows(sqlite, "SELECT active, limited, ahead FROM runwick_hot") == before
+    (again,) = sqlite.claim().attempts
+    assert [(fence.scope, fence.value) for fence in again.fences] == [("printer", 2)]
+
+
+def test_what_is_held_stands_in_rows_as_long_as_it_is_held(sqlite: Bench) -> None:
+    held_rows = (
+        "SELECT hold.job, hold.fence, hold.claim = hot.claim "
+        "FROM runwick_hold AS hold JOIN runwick_hot AS hot USING (job)"
+    )
+
+    def lose(_: Attempt) -> object:
+        sqlite.clock.advance_ms(LEASE_MS)
+        return sqlite.recover()
+
+    ends: list[Callable[[Attempt], object]] = [
+        sqlite.succeed,
+        lambda attempt: sqlite.retry(attempt, delay_ms=0),
+        sqlite.release,
+        lose,
+    ]
+    for token, end in enumerate(ends, 1):
+        sqlite.dispatch(scopes=(resource("printer"), resource("paper", 2)))
+        (attempt,) = sqlite.claim(free=1).attempts
+        assert sorted(rows(sqlite, held_rows), key=str) == [(attempt.job, token, 1), (attempt.job, None, 1)]
+        end(attempt)
+        assert rows(sqlite, "SELECT job FROM runwick_hold") == []
+        assert rows(sqlite, "SELECT sum(in_use) FROM runwick_scope") == [(0,)]
+        assert rows(sqlite, "SELECT job FROM runwick_hot WHERE holds > 0 OR ahead") == []
+
+
+def test_a_window_has_no_more_rows_than_it_allows_runs(sqlite: Bench) -> None:
+    for _ in range(8):
+        sqlite.dispatch(rates=(window("bank", 3, 1_000),))
+        sqlite.claim()
+        sqlite.clock.advance_ms(400)
+    assert rows(sqlite, "SELECT count(*), max(slot) FROM runwick_rate_grant") == [(3, 2)]
+    assert rows(sqlite, "SELECT granted FROM runwick_rate_window") == [(8,)]
+
+
+def test_two_processes_go_by_each_others_pauses_and_scopes(sqlite: Bench) -> None:
+    beside = sqlite.another()
+    other = Bench("sqlite", beside, sqlite.clock, sqlite.administration, sqlite.another)
+    try:
+        sqlite.dispatch(3)
+        assert len(other.claim(free=1).attempts) == 1
+        sqlite.pause()
+        assert other.claim().attempts == []
+        other.resume()
+        assert len(sqlite.claim(free=1).attempts) == 1
+        beside.run(beside.register(APPLICATION, [], frozenset(), [capped("reports", 1)]))
+        sqlite.dispatch()
+        assert [len(sqlite.claim().attempts), sqlite.scope("reports", LimitKind.QUEUE).in_use] == [1, 1]
+    finally:
+        beside.close()
+
+
+def test_a_change_of_what_may_be_claimed_shares_its_transaction_with_nobody_behind_it(sqlite: Bench) -> None:
+    """Else that one would remember what a rollback takes away."""
+    store = sqlite.store
+    assert isinstance(store, SqliteStore)
+    sqlite.dispatch()
+    acts: list[Act[Any]] = [
+        store.steer(sqlite.steering(SteerAction.PAUSE, LimitKind.QUEUE, "reports")),
+        store.register(APPLICATION, [], frozenset(), [capped("reports", 1)]),
+        store.dispatch([sqlite.command(scopes=(capped_type("reports.build", 1),))]),
+    ]
+    for act in acts:
+        store._interned.has_news()
+        with patch.object(store._driver, "_ends_transaction", lambda: False):
+            sqlite.run(act)
+        assert store._interned.has_news()
+    with patch.object(store._driver, "_ends_transaction", lambda: False):
+        sqlite.dispatch(scopes=(resource("printer"),))
+    assert not store._interned.has_news()
 
 
 def test_positions_do_not_return_below_the_floor(sqlite: Bench) -> None:
@@ -395,6 +561,32 @@ def test_an_opened_generation_is_work_for_whoever_waits(sqlite: Bench) -> None:
     woken: list[int] = []
     sqlite.store.wake_on_work(lambda: woken.append(1))
     sqlite.control(sqlite.order(ControlAction.RERUN, attempt.job_id))
+    assert woken == [1]
+
+
+def test_what_is_given_back_is_work_for_whoever_waits(sqlite: Bench) -> None:
+    sqlite.dispatch(2, scopes=(resource("printer"),))
+    (attempt,) = sqlite.claim().attempts
+    woken: list[int] = []
+    sqlite.store.wake_on_work(lambda: woken.append(1))
+    sqlite.succeed(attempt)
+    assert woken == [1]
+
+
+def test_a_claim_that_calls_others_wakes_their_workers(sqlite: Bench) -> None:
+    """It meets a job that was called in and has expired, so the next one is called instead."""
+    sqlite.dispatch(scopes=(resource("printer"),))
+    (attempt,) = sqlite.claim().attempts
+    sqlite.dispatch(scopes=(resource("printer"),), expires_in_ms=1_000)
+    sqlite.dispatch(scopes=(resource("printer"),))
+    assert sqlite.claim().parked == 2
+    sqlite.succeed(attempt)
+    sqlite.clock.advance_ms(1_000)
+    sqlite.dispatch()
+    woken: list[int] = []
+    sqlite.store.wake_on_work(lambda: woken.append(1))
+    claim = sqlite.claim(free=2)
+    assert (len(claim.attempts), list(claim.called_in_ms)) == (1, [0])
     assert woken == [1]
 
 

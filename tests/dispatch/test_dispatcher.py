@@ -68,7 +68,7 @@ def test_both_ways_of_dispatching_do_the_same(rw: Runwick) -> None:
 def test_a_batch_is_one_receipt_per_item(rw: Runwick) -> None:
     batch = rw.dispatch_many([Report("a"), BatchItem(Report("b"), DispatchOptions(priority="high"))])
     assert [item.ordinal for item in batch.items] == [0, 1]
-    assert [rw.get(item.receipt).priority for item in batch.items] == [Priority.MEDIUM, Priority.HIGH]
+    assert [rw.get(receipt).priority for receipt in batch.receipts] == [Priority.MEDIUM, Priority.HIGH]
     assert stored(rw) == 2
 
 

@@ -11,13 +11,18 @@ from hypothesis import strategies as st
 from runwick import (
     BatchItem,
     DispatchOptions,
+    DispatchUniqueness,
     DispatchValidationError,
     InvalidArgument,
     Job,
     JobDefaults,
+    PerResource,
     Prepared,
     PreparedBatch,
+    RollingWindow,
+    RollingWindowPerResource,
     Runwick,
+    UniqueWithinWindow,
 )
 from runwick.contracts.attempts import Kind, Lane
 from runwick.contracts.dispatching import (
@@ -28,10 +33,12 @@ from runwick.contracts.dispatching import (
     EXPORT_ONE,
     METADATA_MAX_BYTES,
     METADATA_MAX_ENTRIES,
+    UNIQUE_WINDOW_MAX_MS,
     Command,
     exported,
 )
 from runwick.contracts.identity import job_of_operation
+from runwick.contracts.limits import KEY_MAX_BYTES, LimitKind, RateNeed, ScopeNeed
 from runwick.contracts.names import name_problem
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import Priority
@@ -56,8 +63,28 @@ class Report(Job):
 
 rw = Runwick("shop", store="memory://", job_defaults=JobDefaults(max_executions=4))
 rw.job("reports.build", queue="reports", execution_timeout=datetime.timedelta(hours=1))(Report)
-rw.queue("bulk")
+rw.queue("bulk", max_concurrent=3)
 ids = SystemIds()
+
+
+class Bill(Job):
+    number: int
+
+
+def by_number(job: Bill) -> str:
+    return f"bill:{job.number}"
+
+
+HOUR = datetime.timedelta(hours=1)
+rw.job(
+    "bills.send",
+    max_concurrent=5,
+    per_resource=(PerResource(by_number, 1), PerResource(lambda job: "printer", 2)),
+    rolling_window=RollingWindow(100, HOUR),
+    rolling_window_per_resource=(RollingWindowPerResource(by_number, 10, HOUR),),
+    unique_while_active=by_number,
+    unique_within_window=UniqueWithinWindow(by_number, HOUR),
+)(Bill)
 
 text = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
 reports = st.builds(
@@ -74,6 +101,8 @@ names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True)
 metadata = st.dictionaries(
     names, st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=9), max_size=32
 )
+keys = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=20)
+windows = st.integers(1, UNIQUE_WINDOW_MAX_MS).map(lambda length_ms: length_ms * datetime.timedelta(milliseconds=1))
 options = st.builds(
     DispatchOptions,
     queue=st.sampled_from(["bulk", "reports"]),
@@ -81,6 +110,11 @@ options = st.builds(
     not_before=st.none() | delays | times,
     metadata=st.none() | metadata,
     tenant=st.none() | names,
+    uniqueness=st.none() | st.builds(DispatchUniqueness, st.none() | keys),
+) | st.builds(
+    DispatchOptions,
+    not_before=st.none() | times,
+    uniqueness=st.builds(DispatchUniqueness, st.none() | keys, keys, windows),
 )
 validities = st.builds(Validity, st.integers(1, VALIDITY.deadline_ms), st.none() | st.binary(min_size=16, max_size=16))
 traces = st.sampled_from([Trace(), Trace(f"00-{1:032x}-{2:016x}-01"), Trace(f"00-{1:032x}-{2:016x}-01", "a=1,b=2")])
@@ -91,9 +125,10 @@ requests = st.builds(
     validities,
     traces,
 ) | st.builds(
-    lambda jobs, validity: PreparedBatch(tuple(prepare_many(rw.catalog, jobs, ids, validity))),
-    st.lists(reports | st.builds(BatchItem, reports, options), max_size=3),
+    lambda jobs, validity, goes_on: PreparedBatch(tuple(prepare_many(rw.catalog, jobs, ids, validity)), goes_on),
+    st.lists(reports | st.builds(Bill, st.integers()) | st.builds(BatchItem, reports, options), max_size=3),
     validities,
+    st.booleans(),
 )
 
 
@@ -121,6 +156,11 @@ def a_command(**changes: Any) -> Command:
     return msgspec.structs.replace(command, **changes)
 
 
+def a_bill(**changes: Any) -> Command:
+    command = prepare(rw.catalog, Bill(7), DispatchOptions(queue="bulk"), ids, VALIDITY)
+    return msgspec.structs.replace(command, **changes)
+
+
 @given(requests)
 def test_what_was_exported_is_imported(request: Prepared | PreparedBatch) -> None:
     data = request.export()
@@ -134,8 +174,19 @@ def test_what_is_no_bytes(data: Any) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"\0", b"{}", b"\xc1", b"\x91" * 100_000, msgspec.msgpack.encode([]), msgspec.msgpack.encode([1, 2])],
-    ids=["nothing", "a number", "json", "no messagepack", "deep", "an empty list", "numbers"],
+    [
+        b"",
+        b"\0",
+        b"{}",
+        b"\xc1",
+        b"\x91" * 100_000,
+        msgspec.msgpack.encode([]),
+        msgspec.msgpack.encode([1, 2]),
+        msgspec.msgpack.encode([EXPORT_ONE]),
+        msgspec.msgpack.encode([EXPORT_BATCH, 0]),
+        msgspec.msgpack.encode([EXPORT_BATCH, None]),
+    ],
+    ids=["nothing", "a number", "json", "no messagepack", "deep", "an empty list", "numbers", "form", "zero", "none"],
 )
 def test_what_is_no_request(data: bytes) -> None:
     assert "they cannot be read" in refusal(data)
@@ -148,12 +199,15 @@ def test_the_form_says_what_it_is() -> None:
     assert "one dispatch is expected, there are 0" in refusal(exported(EXPORT_ONE, []))
     assert read(exported(EXPORT_BATCH, [command])) == PreparedBatch((command,))
     assert read(exported(EXPORT_BATCH, [])) == PreparedBatch(())
+    goes_on = exported(EXPORT_BATCH, [command], continue_on_conflict=True)
+    assert read(goes_on) == PreparedBatch((command,), continue_on_conflict=True)
+    assert "only a batch can go on" in refusal(exported(EXPORT_ONE, [command], continue_on_conflict=True))
 
 
 def test_an_unknown_member_is_refused() -> None:
     members = msgspec.to_builtins(a_command(), builtin_types=(bytes,))
     for more in ({"shards": 3}, {"kind": {"name": "reports.build", "version": 1, "module": "os"}}):
-        data = msgspec.msgpack.encode((EXPORT_ONE, {**members, **more}))
+        data = msgspec.msgpack.encode((EXPORT_ONE, False, {**members, **more}))
         assert "they hold more than a prepared dispatch" in refusal(data)
 
 
@@ -215,13 +269,71 @@ def test_what_prepare_would_not_make(changes: dict[str, Any], sentence: str) -> 
     assert sentence in refusal(Prepared(a_command(**changes)).export())
 
 
+QUEUE, TYPE, RESOURCE = LimitKind
+SCOPES, RATES = a_bill().scopes, a_bill().rates
+
+
+def scoped(*scopes: ScopeNeed) -> dict[str, Any]:
+    return {"scopes": scopes}
+
+
+def rated(*rates: RateNeed) -> dict[str, Any]:
+    return {"rates": rates}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"active_key": ""}, "the active key is empty"),
+        ({"active_key": "a\n"}, "holds the control character U+000A"),
+        ({"active_key": "bill:8"}, "the fingerprint is another request's"),
+        ({"window_key": "x" * 513}, "the window key has 513 bytes"),
+        ({"window_key": None}, "there is a window without its key"),
+        ({"window_key": None, "window_ms": None}, "there is a fingerprint without a window key"),
+        ({"window_ms": None}, "the window is out of bounds"),
+        ({"window_ms": 0}, "the window is out of bounds"),
+        ({"window_ms": UNIQUE_WINDOW_MAX_MS + 1}, "the window is out of bounds"),
+        ({"delay_ms": 5}, "there is a delay beside a window key"),
+        ({"fingerprint": None}, "the fingerprint is another request's"),
+        ({"fingerprint": b"f" * 32}, "the fingerprint is another request's"),
+        ({"payload": b'{"number":8}'}, "the fingerprint is another request's"),
+        ({"tenant": "acme"}, "the fingerprint is another request's"),
+        (scoped(SCOPES[0], *SCOPES), "a limit is there twice"),
+        (scoped(*reversed(SCOPES)), "limits are not in the order of a declaration"),
+        (scoped(ScopeNeed(QUEUE, "reports", 3), *SCOPES[1:]), "a limit is another queue's"),
+        (scoped(SCOPES[0], ScopeNeed(TYPE, "reports.build", 3), *SCOPES[2:]), "a limit is another job's"),
+        (scoped(ScopeNeed(QUEUE, "bulk", 0), *SCOPES[1:]), "capacity (0) must be ≥ 1"),
+        (scoped(ScopeNeed(QUEUE, "bulk", 1_000_001), *SCOPES[1:]), "capacity (1000001) must be ≤ 1000000"),
+        (scoped(*SCOPES, ScopeNeed(RESOURCE, "", 1)), "the resource key is empty"),
+        (scoped(*(ScopeNeed(RESOURCE, str(each), 1) for each in range(9))), "needs 9 concurrency limits"),
+        (rated(RATES[0], *RATES), "a limit is there twice"),
+        (rated(*reversed(RATES)), "limits are not in the order of a declaration"),
+        (rated(RateNeed(QUEUE, "bulk", 1, 1_000)), "a rate window is a queue's"),
+        (rated(RateNeed(TYPE, "bills.send", 1, 1_000), *RATES), "the type has two rate windows"),
+        (rated(RateNeed(TYPE, "reports.build", 1, 1_000)), "a limit is another job's"),
+        (rated(RateNeed(RESOURCE, "\0", 1, 1_000)), "holds the control character U+0000"),
+        (rated(RateNeed(RESOURCE, "a", 0, 1_000)), "max_executions (0) must be ≥ 1"),
+        (rated(RateNeed(RESOURCE, "a", 100_001, 1_000)), "max_executions (100001) must be ≤ 100000"),
+        (rated(RateNeed(RESOURCE, "a", 1, 999)), "rate window (999 ms) must be ≥ 1000 ms"),
+        (rated(RateNeed(RESOURCE, "a", 1, 86_400_001)), "rate window (86400001 ms) must be ≤ 86400000 ms"),
+        (rated(RateNeed(RESOURCE, "a", 1, 2**63)), "a rate window has 9,223,372,036,854,775,808 ms"),
+        (rated(*(RateNeed(RESOURCE, str(each), 1, 1_000) for each in range(9))), "needs 9 rate windows"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_keys_and_limits_that_prepare_would_not_make(changes: dict[str, Any], sentence: str) -> None:
+    right = a_bill()
+    assert read(Prepared(right).export()) == Prepared(right)
+    assert sentence in refusal(Prepared(msgspec.structs.replace(right, **changes)).export())
+
+
 @pytest.mark.parametrize(
     ("member", "value"),
     [("deadline_ms", "soon"), ("payload", 5), ("application", None), ("lane", {"queue": "bulk", "priority": "urgent"})],
 )
 def test_what_has_another_type(member: str, value: object) -> None:
     members = msgspec.to_builtins(a_command(), builtin_types=(bytes,))
-    assert f"`$.{member}" in refusal(msgspec.msgpack.encode((EXPORT_ONE, {**members, member: value})))
+    assert f"`$.{member}" in refusal(msgspec.msgpack.encode((EXPORT_ONE, False, {**members, member: value})))
 
 
 def test_a_deadline_may_be_long_past_and_a_little_ahead() -> None:
@@ -262,6 +374,15 @@ def assert_keeps_the_limits(command: Command) -> None:
         entries = parse_strict(command.metadata)
         assert len(entries) <= METADATA_MAX_ENTRIES
         assert all(isinstance(value, str) for value in entries.values())
+    assert len(command.scopes) <= 8
+    assert len(command.rates) <= 8
+    found = [command.active_key, command.window_key, *(need.key for need in command.scopes)]
+    found += [need.key for need in command.rates]
+    assert all(0 < len(key.encode()) <= KEY_MAX_BYTES for key in found if key is not None)
+    assert (command.window_key is None) == (command.window_ms is None) == (command.fingerprint is None)
+    assert all(1 <= scope.capacity <= 1_000_000 for scope in command.scopes)
+    assert all(1 <= rate.max_executions <= 100_000 for rate in command.rates)
+    assert all(1_000 <= rate.window_ms <= 86_400_000 for rate in command.rates)
 
 
 mutations = st.lists(
@@ -321,7 +442,7 @@ values = (
 def test_changed_members_are_refused_or_still_keep_every_limit(changes: dict[str, object]) -> None:
     changed = msgspec.to_builtins(a_command(), builtin_types=(bytes,)) | changes
     try:
-        data = msgspec.msgpack.encode((EXPORT_ONE, changed))
+        data = msgspec.msgpack.encode((EXPORT_ONE, False, changed))
     except OverflowError:
         return  # more than MessagePack can hold
     found = read_or_refused(data)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from runwick import BatchItem, DispatchOptions, DispatchValidationError, Runwick
-from runwick.contracts.attempts import Attempt, ClaimPlan, Lane
+from runwick.contracts.attempts import Attempt, ClaimPlan, Lane, LaneTurn
 from runwick.contracts.dispatching import METADATA_MAX_BYTES
 from runwick.contracts.states import Priority
 from runwick.wire.limits import PAYLOAD_MAX_BYTES, STRING_MAX_BYTES
@@ -33,7 +33,7 @@ def claimed(rw: Runwick) -> list[Attempt]:
             application="shop",
             worker=rw.ids.ordered(),
             claim_token=rw.ids.secret(),
-            lanes=[Lane(queue, priority) for queue in sorted(rw.catalog.queues) for priority in Priority],
+            turns=[LaneTurn(Lane(queue, each), 100) for queue in sorted(rw.catalog.queues) for each in Priority],
             kinds=frozenset(rw.catalog.jobs),
             free=100,
             ahead=0,

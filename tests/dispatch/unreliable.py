@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from runwick import Runwick
 from runwick.contracts.dispatching import Command, Receipt
+from runwick.contracts.errors import ItemFailure
 from runwick.contracts.stores import Act, DispatchStore
 
 T = TypeVar("T")
@@ -43,8 +44,10 @@ class Unreliable:
     def now_ms(self) -> int:
         return self._store.now_ms() - self._behind_ms
 
-    def dispatch(self, commands: Sequence[Command]) -> Act[list[Receipt]]:
-        return self._store.dispatch(commands)
+    def dispatch(
+        self, commands: Sequence[Command], *, continue_on_conflict: bool = False
+    ) -> Act[list[Receipt | ItemFailure]]:
+        return self._store.dispatch(commands, continue_on_conflict=continue_on_conflict)
 
     def run(self, act: Act[T]) -> T:
         call = self._next(act)

@@ -7,6 +7,7 @@ import pytest
 
 from runwick.contracts.cancelling import Cancellation
 from runwick.contracts.context import JobContext
+from runwick.contracts.limits import Fence
 from runwick.contracts.policies import JobPolicy
 from runwick.execution.cancellation import NEVER, Token
 from runwick.execution.context import RunContext
@@ -71,6 +72,12 @@ def test_the_facts_cannot_be_written(part: str) -> None:
         facts["shop"] = "south"  # type: ignore[index]
     with pytest.raises(AttributeError):
         setattr(a_context(), part, {})
+
+
+def test_fences_are_those_of_its_attempt() -> None:
+    fences = (Fence("scale", 7), Fence("oven", 2))
+    assert a_context(a_run(fences=fences)).fences == fences
+    assert a_context().fences == ()
 
 
 def test_items_are_the_runs_own() -> None:

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from runwick.contracts.attempts import Kind, Lane
+from runwick.contracts.limits import Fence
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import Priority
 from runwick.execution.run import Run
@@ -21,6 +22,7 @@ ATTEMPT = an_attempt(
     tenant="north",
     traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
     tracestate="vendor=1",
+    fences=(Fence("scale", 7), Fence("oven", 2)),
 )
 
 
@@ -43,6 +45,7 @@ def test_a_run_comes_back_as_it_was() -> None:
         traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         tracestate="vendor=1",
         message_only=True,
+        fences=(Fence("scale", 7), Fence("oven", 2)),
     )
 
 

@@ -1,6 +1,6 @@
 """A database in which every act has something to do, as it is again after each spoiling, and what is in it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
@@ -8,21 +8,15 @@ import psycopg
 import pytest
 
 from runwick.config.options import PostgresOptions
-from runwick.contracts.controls import ControlAction
-from runwick.contracts.outcomes import Settlement
-from runwick.contracts.states import JobState
-from runwick.contracts.stores import Act
 from runwick.stores.postgres.address import address_of
 from runwick.stores.postgres.store import PostgresStore
 from scripts.servers.postgres import PostgresServer
 from tests.ambient import FakeClock
-from tests.conformance.ground import APPLICATION, HIGH, KINDS, LARGE, LEASE_MS, RECOVERY_MS, SUCCESS, Bench, held
 from tests.conformance.places import Database
-from tests.conformance.scene import LANES, NEW_KIND, NEW_LANE, set_scene
 from tests.faults.proxy import Proxy
-from tests.faults.sqlite_site import SameIds, Stage, decided, report, settlements
+from tests.faults.sqlite_site import SameIds
+from tests.faults.stage import Make, staged
 
-Make = Callable[[PostgresStore], Act[Any]]
 State = dict[str, list[tuple[Any, ...]]]
 
 _DRAWN: Final = {"position", "xid", "told_xid"}
@@ -112,53 +106,3 @@ def undisturbed(site: Site, make: Make) -> Undisturbed:
     assert site.state() == after
     store.close()
     return Undisturbed(before, first, after, second)
-
-
-def staged(bench: Bench) -> Stage:
-    """A scene, and more besides, in an empty store."""
-    scene = set_scene(bench)
-    bench.dispatch(payload=LARGE)
-    cancelled = bench.claim().attempts
-    bench.cancel(*(attempt.job_id for attempt in cancelled))
-    bench.control(bench.order(ControlAction.LOOK, scene.running.job_id))
-    (waiting,) = bench.dispatch()
-    return Stage(bench, scene, cancelled, bench.target(waiting))
-
-
-def acts(stage: Stage) -> dict[str, Make]:
-    """Each act of the store, with arguments that are the same at each sending; some in more ways than one."""
-    bench, scene, cancelled, waits = stage
-    commands = [bench.command(), bench.command()]
-    plan, batch, told, renewed = bench.plan(), settlements(stage), report(stage), held(scene.running, scene.lapsed)
-    plain = [Settlement(scene.running, SUCCESS, JobState.SUCCEEDED)]
-    cancel = bench.order(ControlAction.CANCEL, waits, scene.targets[scene.running.job_id])
-    retry = bench.order(ControlAction.RETRY, scene.targets[scene.failed])
-    rerun = bench.order(ControlAction.RERUN, scene.targets[scene.succeeded])
-    look = bench.order(ControlAction.LOOK, scene.targets[scene.running.job_id])
-    return {
-        "dispatch": lambda store: store.dispatch(commands),
-        "resolve": lambda store: store.resolve(APPLICATION, scene.dispatched.operation_id),
-        "register": lambda store: store.register(APPLICATION, [HIGH, NEW_LANE], frozenset({NEW_KIND})),
-        "claim": lambda store: store.claim(plan),
-        "begin": lambda store: store.begin(scene.reserved),
-        "begin, cancelled": lambda store: store.begin(cancelled[-1]),
-        "release": lambda store: store.release([scene.running, scene.reserved, cancelled[0]]),
-        "settle": lambda store: store.settle(batch),
-        "settle, numbers alone": lambda store: store.settle(plain),
-        "renew": lambda store: store.renew(told, renewed, LEASE_MS, RECOVERY_MS),
-        "recover": lambda store: store.recover(APPLICATION, decided, 100),
-        "recover, of a worker": lambda store: store.recover(APPLICATION, decided, 100, worker=bench.worker),
-        "expire": lambda store: store.expire(APPLICATION, 100),
-        "depart": lambda store: store.depart(bench.presence()),
-        "cancel": lambda store: store.control(cancel),
-        "retry": lambda store: store.control(retry),
-        "rerun": lambda store: store.control(rerun),
-        "look": lambda store: store.control(look),
-        "events": lambda store: store.events(APPLICATION, None, 100),
-        "audit": lambda store: store.audit(APPLICATION, None, 100),
-        "workers": lambda store: store.workers(APPLICATION),
-        "stack": lambda store: store.stack(APPLICATION, scene.running.attempt_id),
-        "job": lambda store: store.job(APPLICATION, scene.running.job_id),
-        "outlook": lambda store: store.outlook(APPLICATION, LANES, KINDS),
-        "costliest": lambda store: store.costliest(APPLICATION, "cpu_us", 10),
-    }

@@ -6,40 +6,16 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-import msgspec
 import pytest
 
 from runwick.config.options import SqliteOptions
-from runwick.contracts.activity import ExecutorActivity, Mark, Report, StackAnswer
-from runwick.contracts.attempts import Attempt, Kind
-from runwick.contracts.controls import ControlAction, JobTarget
-from runwick.contracts.outcomes import BlackBox, Death, IfCancelled, Outcome, OutcomeKind, Settlement
-from runwick.contracts.states import JobState
-from runwick.contracts.stores import Act
 from runwick.stores.sqlite.store import SqliteStore
 from tests.ambient import FakeClock
-from tests.conformance.ground import (
-    APPLICATION,
-    HIGH,
-    KINDS,
-    LARGE,
-    LEASE_MS,
-    RECOVERY_MS,
-    SUCCESS,
-    Bench,
-    held,
-    sqlite_bench,
-)
-from tests.conformance.scene import LANES, NEW_KIND, NEW_LANE, Scene, set_scene
+from tests.conformance.ground import APPLICATION, sqlite_bench
+from tests.faults.stage import Make, Stage, staged
 
-CRASH: Final = Outcome(
-    OutcomeKind.CRASHED, code="executor_crashed", death=Death("signal", 9), black_box=BlackBox("lines", "stack")
-)
-IF_CANCELLED: Final = IfCancelled(OutcomeKind.CANCELLED, "cancel_requested")
-
-Make = Callable[[SqliteStore], Act[Any]]
 Opened = Callable[[Path], tuple[Callable[[], Any], Callable[[], None]]]
 """Makes an operation on a file, to be run as often as needed, and what closes it."""
 State = dict[str, list[tuple[Any, ...]]]
@@ -77,31 +53,14 @@ def site() -> Iterator[Site]:
         yield Site(Path(folder))
 
 
-class Stage(NamedTuple):
-    """What stands in the start file, who made it, and what is there besides the scene."""
-
-    bench: Bench
-    scene: Scene
-    cancelled: list[Attempt]
-    """Leased and asked to stop; the last one has not begun."""
-    waits: JobTarget
-    """A job that is due."""
-
-
 @pytest.fixture
 def stage(site: Site, tmp_path: Path) -> Stage:
     bench = sqlite_bench(tmp_path)
-    scene = set_scene(bench)
-    bench.dispatch(payload=LARGE)
-    cancelled = bench.claim().attempts
-    bench.cancel(*(attempt.job_id for attempt in cancelled))
-    bench.control(bench.order(ControlAction.LOOK, scene.running.job_id))
-    (waiting,) = bench.dispatch()
-    waits = bench.target(waiting)
+    stage = staged(bench)
     bench.store.close()
     site.clock = bench.clock
     shutil.copy(tmp_path / "jobs.db", site.start)
-    return Stage(bench, scene, cancelled, waits)
+    return stage
 
 
 def state_of(path: Path) -> State:
@@ -150,65 +109,3 @@ def on_open_store(site: Site, make: Make) -> Opened:
         return lambda: store.run(make(store)), store.close
 
     return opened
-
-
-def decided(attempt: Attempt) -> Settlement:
-    """What recovery writes."""
-    abandoned = Outcome(OutcomeKind.ABANDONED, code="lease_lost")
-    return Settlement(attempt, abandoned, JobState.RETRYING, delay_ms=0, if_cancelled=IF_CANCELLED)
-
-
-def settlements(stage: Stage) -> list[Settlement]:
-    failed = Settlement(stage.scene.lapsed, CRASH, JobState.RETRYING, "executor_crashed", 1_000, IF_CANCELLED)
-    return [
-        Settlement(stage.scene.running, SUCCESS, JobState.SUCCEEDED),
-        failed,
-        msgspec.structs.replace(failed, attempt=stage.cancelled[0]),
-    ]
-
-
-def report(stage: Stage) -> Report:
-    """All that a worker can tell at once."""
-    running = stage.scene.running
-    return stage.bench.report(
-        executors=[ExecutorActivity(number=1, pool="main", phase="handle", job_id=running.job_id)],
-        marks=[Mark(stage.cancelled[0].job, stage.cancelled[0].claim_token, stage.bench.clock.now_ms())],
-        stacks=[StackAnswer(running.attempt_id, "File …")],
-    )
-
-
-def acts(stage: Stage) -> dict[str, Make]:
-    """Each act of the store, with arguments that are the same at each sending; some in more ways than one."""
-    bench, scene, cancelled, waits = stage
-    commands = [bench.command(), bench.command(application="office", kind=Kind("new", 1)), bench.command()]
-    plan, batch, told, renewed = bench.plan(), settlements(stage), report(stage), held(scene.running, scene.lapsed)
-    cancel = bench.order(ControlAction.CANCEL, waits, scene.targets[scene.running.job_id])
-    retry = bench.order(ControlAction.RETRY, scene.targets[scene.failed])
-    rerun = bench.order(ControlAction.RERUN, scene.targets[scene.succeeded])
-    look = bench.order(ControlAction.LOOK, scene.targets[scene.running.job_id])
-    return {
-        "dispatch": lambda store: store.dispatch(commands),
-        "resolve": lambda store: store.resolve(APPLICATION, scene.dispatched.operation_id),
-        "register": lambda store: store.register(APPLICATION, [HIGH, NEW_LANE], frozenset({NEW_KIND})),
-        "claim": lambda store: store.claim(plan),
-        "begin": lambda store: store.begin(scene.reserved),
-        "begin, cancelled": lambda store: store.begin(cancelled[-1]),
-        "release": lambda store: store.release([scene.running, scene.reserved, cancelled[0]]),
-        "settle": lambda store: store.settle(batch),
-        "renew": lambda store: store.renew(told, renewed, LEASE_MS, RECOVERY_MS),
-        "recover": lambda store: store.recover(APPLICATION, decided, 100),
-        "recover, of a worker": lambda store: store.recover(APPLICATION, decided, 100, worker=bench.worker),
-        "expire": lambda store: store.expire(APPLICATION, 100),
-        "depart": lambda store: store.depart(bench.presence()),
-        "cancel": lambda store: store.control(cancel),
-        "retry": lambda store: store.control(retry),
-        "rerun": lambda store: store.control(rerun),
-        "look": lambda store: store.control(look),
-        "events": lambda store: store.events(APPLICATION, None, 100),
-        "audit": lambda store: store.audit(APPLICATION, None, 100),
-        "workers": lambda store: store.workers(APPLICATION),
-        "stack": lambda store: store.stack(APPLICATION, scene.running.attempt_id),
-        "job": lambda store: store.job(APPLICATION, scene.running.job_id),
-        "outlook": lambda store: store.outlook(APPLICATION, LANES, KINDS),
-        "costliest": lambda store: store.costliest(APPLICATION, "cpu_us", 10),
-    }

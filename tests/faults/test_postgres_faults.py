@@ -17,17 +17,21 @@ import pytest
 from runwick.contracts.errors import OutcomeUnknown, RunwickError, StoreError
 from runwick.stores.postgres.store import PostgresStore
 from tests.conformance.scene import acts_of_the_protocol
-from tests.faults.postgres_site import Make, Site, Undisturbed, acts, site, undisturbed
+from tests.faults.postgres_site import Site, Undisturbed, site, undisturbed
 from tests.faults.proxy import CONNECTION_CUTS, Cut, Fault
+from tests.faults.stage import Make, acts
 
 __all__ = ["site"]
 
 NAMES: Final = (
-    "dispatch", "resolve", "register", "claim", "begin", "begin, cancelled", "release", "settle",
-    "settle, numbers alone", "renew", "recover", "recover, of a worker", "expire", "depart", "cancel", "retry", "rerun",
-    "look", "events", "audit", "workers", "stack", "job", "outlook", "costliest",
+    "dispatch", "dispatch, keyed", "resolve", "register", "register, capped", "claim", "claim, judged", "begin",
+    "begin, cancelled", "begin, cancelled and freeing", "release", "release, freeing", "settle",
+    "settle, numbers alone", "settle, freeing", "renew", "recover", "recover, of a worker", "expire", "tend",
+    "depart", "cancel", "cancel, limited", "retry", "retry, keyed", "rerun", "look", "pause", "resume",
+    "set_capacity", "events", "audit", "workers", "stack", "why", "queues", "scopes", "rates", "job", "outlook",
+    "costliest",
 )  # fmt: skip
-HEART: Final = ("dispatch", "claim", "settle", "renew", "cancel", "retry")
+HEART: Final = ("dispatch", "claim, judged", "settle, freeing", "renew", "cancel", "retry, keyed")
 ERRORS: Final = ("40001", "40P01", "57014", "53300", "25006", "58030")
 """Serialization failure, deadlock, statement time-out, too many connections, read only, input or output error."""
 

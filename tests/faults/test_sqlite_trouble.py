@@ -18,8 +18,9 @@ from runwick.stores.sqlite.store import SqliteStore
 from tests.conformance.ground import APPLICATION, HIGH, sqlite_bench
 from tests.conformance.scene import READS
 from tests.faults.failing_sqlite import KILLED, Fault, Saboteur
-from tests.faults.sqlite_site import Opened, Site, Stage, acts, on_open_store, state_of, undisturbed
-from tests.faults.test_sqlite_faults import STATEMENTS
+from tests.faults.sqlite_site import Opened, Site, on_open_store, state_of, undisturbed
+from tests.faults.stage import Stage
+from tests.faults.test_sqlite_faults import STATEMENTS, tried
 from tests.sqlite.processes import Child, Peer
 
 KILLS: Final = [Fault(KILLED, "killed", executed=executed) for executed in (False, True)]
@@ -46,7 +47,7 @@ def killed(saboteur: Saboteur, opened: Opened, path: Path, kill: Fault, number: 
 def test_a_process_that_is_killed_at_any_statement_leaves_nothing_half_done(
     saboteur: Saboteur, site: Site, stage: Stage, name: str
 ) -> None:
-    opened = on_open_store(site, acts(stage)[name])
+    opened = on_open_store(site, tried(stage)[name])
     normal = undisturbed(site, opened)
     kills = 0
     for kill in KILLS:

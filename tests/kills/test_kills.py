@@ -41,7 +41,7 @@ def dispatch(producer: Runwick, numbers: range) -> list[Receipt]:
     receipts: list[Receipt] = []
     for start in range(numbers.start, numbers.stop, 100):
         batch = producer.dispatch_many([Drill(number) for number in range(start, min(start + 100, numbers.stop))])
-        receipts += [item.receipt for item in batch.items]
+        receipts += batch
     return receipts
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from runwick.contracts.dispatching import Receipt
 from runwick.runtime.crossings import on
 from scripts.servers.postgres import PostgresServer
 from tests.conformance.ground import APPLICATION, Bench
@@ -36,5 +37,6 @@ def test_a_dispatch_gets_its_receipt_although_the_store_was_closed_and_opened_me
     finally:
         remove()
     assert closed
+    assert isinstance(receipt, Receipt)
     assert receipt.job == command.job_id
     assert len(bench.claim().attempts) == 2

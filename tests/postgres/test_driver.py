@@ -212,7 +212,7 @@ def test_two_acts_that_lock_crosswise_both_succeed(url: str) -> None:
     assert driver.run(names()) == {"a", "b"}
     driver.close()
     asked = "SELECT pg_stat_force_next_flush(), deadlocks FROM pg_stat_database WHERE datname = current_database()"
-    eventually(lambda: execute(url, asked)[0][1] == 1, "the server counts its deadlock")
+    eventually(lambda: execute(url, asked)[0][1] >= 1, "the server counts its deadlock")
 
 
 REFUSED = Step("fail", ("55P03",))

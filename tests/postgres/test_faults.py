@@ -120,9 +120,12 @@ def test_another_store_than_the_known_one_breaks_the_history_for_good(gate: Gate
     assert again.value.message == refusal.message
 
 
-@pytest.mark.parametrize(("ahead", "word"), [(-1, "older"), (1, "newer")])
-def test_another_revision_than_that_of_this_release(gate: Gate, url: str, ahead: int, word: str) -> None:
-    execute(url, f"UPDATE runwick.migration SET number = number + {ahead}")
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [("DELETE FROM runwick.migration", "older"), ("UPDATE runwick.migration SET number = 1 + number", "newer")],
+)
+def test_another_revision_than_that_of_this_release(gate: Gate, url: str, change: str, word: str) -> None:
+    execute(url, f"{change} WHERE number = {REVISION}")
     refusal = gate.refusal()
     assert isinstance(refusal, StoreRevisionMismatch)
     assert f"the store is {word}" in refusal.message
@@ -155,6 +158,6 @@ def test_an_open_process_notices_that_the_schema_went_away(driver: Driver, url: 
 
 
 def test_an_open_process_notices_that_the_schema_is_another_releases(driver: Driver, url: str) -> None:
-    execute(url, "DROP TABLE runwick.mark; UPDATE runwick.migration SET number = number + 1")
+    execute(url, f"DROP TABLE runwick.mark; UPDATE runwick.migration SET number = 1 + number WHERE number = {REVISION}")
     with pytest.raises(StoreRevisionMismatch, match="the store is newer"):
         driver.run(add("new"))

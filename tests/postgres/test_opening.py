@@ -18,6 +18,7 @@ from runwick.contracts.identity import id_text
 from runwick.runtime import crossings
 from runwick.runtime.ambient import SystemIds
 from runwick.stores.postgres.driver import Driver
+from runwick.stores.postgres.revision import REVISION
 from runwick.stores.steps import Step
 from scripts.servers.postgres import PostgresServer
 from tests.ambient import FakeClock
@@ -60,9 +61,12 @@ def test_a_database_without_a_store(empty_database: str) -> None:
     assert "runwick migrate" in refused.message
 
 
-@pytest.mark.parametrize(("change", "word"), [("+ 1", "newer"), ("- 1", "older")])
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [("UPDATE runwick.migration SET number = 1 + number", "newer"), ("DELETE FROM runwick.migration", "older")],
+)
 def test_a_store_of_another_release(driver: Driver, database: str, change: str, word: str) -> None:
-    execute(database, f"UPDATE runwick.migration SET number = number {change}")
+    execute(database, f"{change} WHERE number = {REVISION}")
     refused = refusal(driver)
     assert isinstance(refused, StoreRevisionMismatch)
     assert f"the store is {word}" in refused.message
@@ -167,7 +171,7 @@ def test_every_opening_is_announced_and_a_failing_one_leaves_no_session(driver: 
     remove()
     assert len(opened) == 2  # the opening, and the check itself
     driver.close()
-    execute(database, "UPDATE runwick.migration SET number = number + 1")
+    execute(database, f"UPDATE runwick.migration SET number = 1 + number WHERE number = {REVISION}")
     refusal(driver)
     eventually(lambda: not sessions(database), "the refused session ends")
 

@@ -1,5 +1,6 @@
 """Plans: each statement of each act finds its rows by an index, however many there are, analyzed or not."""
 
+import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -7,18 +8,39 @@ import psycopg
 import pytest
 
 from runwick.contracts.activity import Mark, StackAnswer
-from runwick.contracts.attempts import Attempt
+from runwick.contracts.attempts import Attempt, Lane
 from runwick.contracts.controls import TARGETS_MAX, ControlAction
 from runwick.contracts.identity import job_of_operation
+from runwick.contracts.limits import LimitKind
 from runwick.contracts.outcomes import Outcome, OutcomeKind, Settlement
-from runwick.contracts.states import JobState
+from runwick.contracts.states import JobState, Priority
 from scripts.servers.postgres import PostgresServer
-from tests.conformance.ground import APPLICATION, FAILURE, KINDS, LARGE, LEASE_MS, SUCCESS, USAGE, Bench, held
+from tests.conformance.ground import (
+    APPLICATION,
+    FAILURE,
+    KINDS,
+    LARGE,
+    LEASE_MS,
+    SUCCESS,
+    USAGE,
+    Bench,
+    capped,
+    held,
+    resource,
+    window,
+)
 from tests.postgres.asking import execute
 from tests.postgres.crowds import FAR_MS, LANES, crowd, server_time_bench
 from tests.postgres.explained import Log, Plan, explain_all
 
-TABLES: Final = frozenset({"attempt", "audit", "claim", "closing", "command", "detail", "hot", "job", "look"})
+TABLES: Final = frozenset(
+    {
+        *("attempt", "audit", "claim", "closing", "command", "detail", "hot", "job", "look"),
+        *("hold", "rate_grant", "rate_window", "reused", "scope", "uniqueness"),
+    }
+)
+MAILS: Final = Lane("mails", Priority.HIGH)
+"""A lane that the crowd does not stand in."""
 READ_WHOLE: Final = {"costliest_cpu": "attempt", "costliest_rss": "attempt"}
 """Questions of people that read a whole table."""
 BY_INDEX: Final = frozenset({"Index Scan", "Index Only Scan"})
@@ -30,26 +52,38 @@ PAGES_MAX: Final = {
     "cancel": 3_000,
     "claim": 2_500,
     "claim_divided": 2_500,
+    "claim_judged": 8_000,
     "claimed_before": 2_000,
     "depart": 100,
     "dispatch": 2_000,
+    "dispatch_keyed": 8_000,
     "events": 2_500,
     "expire": 1_000,
     "expired": 8_000,
+    "intake": 100,
     "job": 150,
+    "keyed": 3_000,
     "look": 200,
     "names": 300,
     "named": 100,
     "names_add": 300,
     "application_add": 100,
+    "queues": 100,
+    "rates": 300,
     "register": 100,
-    "release": 2_000,
+    "release": 5_000,
     "renew": 2_500,
     "reopen": 3_000,
     "resolved": 100,
-    "settle": 3_500,
+    "scopes": 400,
+    "scopes_add": 300,
+    "settle": 6_000,
     "settle_plain": 3_000,
     "stack": 100,
+    "steer_capacity": 300,
+    "steer_queue": 200,
+    "tend": 3_000,
+    "why": 1_000,
     "workers": 100,
 }
 """Pages of tables and indexes that a statement for 128 jobs may look at; `hot` alone has more than all of these."""
@@ -109,6 +143,7 @@ def do_everything(bench: Bench, url: str, count: int) -> None:
     execute(url, f"UPDATE runwick.hot SET lease_until_ms = 0 WHERE job = '{large.job_id.hex()}'")
     assert len(bench.recover(JobState.FAILED)) == 1
     operate(bench, url, count)
+    meet_limits(bench, count)
     run(store.depart(bench.presence()))
     bench.dispatch(application=f"newcomer-{count}", deadline_ms=FAR_MS)
 
@@ -138,6 +173,39 @@ def operate(bench: Bench, url: str, count: int) -> None:
     assert len(claimed(bench, count)) == len(bench.recover(limit=1_000, worker=bench.worker))
 
 
+def meet_limits(bench: Bench, count: int) -> None:
+    """So many jobs with limits, and what comes of them."""
+    store, run = bench.store, bench.run
+    run(store.register(APPLICATION, [MAILS], KINDS, [capped("mails", 1_000)]))
+    commands = [
+        bench.command(
+            lane=MAILS,
+            deadline_ms=FAR_MS,
+            scopes=(resource(f"account-{number % 60}"), resource(f"own-{count}-{number}")),
+            rates=(window("provider", 100, 3_600_000),) if number % 2 else (),
+            active_key=f"{count}-{number}",
+        )
+        for number in range(count)
+    ]
+    for start in range(0, count, 100):
+        bench.send(*commands[start : start + 100])
+    claim = bench.claim(lanes=[MAILS], free=count)
+    assert (len(claim.attempts), claim.parked) == (min(count, 60), max(0, count - 60))
+    run(store.why(APPLICATION, commands[-1].job_id))
+    run(store.queues(APPLICATION))
+    run(store.scopes(APPLICATION, LimitKind.RESOURCE, None, 100))
+    run(store.rates(APPLICATION, LimitKind.RESOURCE, None, 100))
+    run(store.settle([Settlement(attempt, SUCCESS, JobState.SUCCEEDED) for attempt in claim.attempts]))
+    bench.pause("mails")
+    bench.resume("mails")
+    bench.limit("mails", 999, LimitKind.QUEUE)
+    assert bench.tend().mended == 0
+    while attempts := bench.claim(lanes=[MAILS], free=count).attempts:
+        bench.settle(attempts[0], FAILURE, JobState.FAILED)
+        bench.release(*attempts[1:])
+    bench.limit("mails", 1_000, LimitKind.QUEUE)
+
+
 def test_every_act_reads_by_index_sorts_little_and_looks_at_few_pages(
     bench: Bench, database: str, postgres: PostgresServer
 ) -> None:
@@ -158,6 +226,32 @@ def check(plan: Plan) -> None:
     assert not any("Bitmap" in kind for kind in kinds), (plan.statement, kinds)
     assert all(node.rows <= SORTED_MAX for node in plan.nodes if node.kind == "Sort"), plan.statement
     assert plan.pages <= PAGES_MAX.get(plan.statement, plan.pages), plan.statement
+
+
+def test_what_limits_need_is_read_by_index(bench: Bench, database: str) -> None:
+    """Also inside the functions, whose plans no log shows."""
+    read_whole = (
+        "SELECT relname, seq_scan FROM pg_stat_user_tables WHERE relname IN "
+        f"({', '.join(repr(table) for table in sorted(TABLES))}) ORDER BY relname"
+    )
+    # Statistics are sent when a session ends.
+    bench.store.close()
+    alone(database)
+    before = execute(database, read_whole)
+    bench.store = bench.another()
+    meet_limits(bench, 100)
+    bench.store.close()
+    alone(database)
+    assert execute(database, read_whole) == before
+
+
+def alone(database: str) -> None:
+    """Wait until nobody else is in the database."""
+    others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    ends_s = time.monotonic() + 10
+    while execute(database, others) != [(0,)]:
+        assert time.monotonic() < ends_s, "a session does not end"
+        time.sleep(0.01)
 
 
 def test_what_is_counted_is_counted_in_the_index(bench: Bench, postgres: PostgresServer) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from runwick.config.options import SqliteOptions
-from runwick.contracts.administration import Admission
+from runwick.contracts.administration import Admission, Capability
 from runwick.contracts.errors import MigrationError, StoreError, StoreNotInstalled, StoreRevisionMismatch
 from runwick.contracts.identity import id_bytes
 from runwick.contracts.outcomes import Answer
@@ -23,8 +23,8 @@ from runwick.stores.sqlite.migrate import migrate
 from runwick.stores.sqlite.revision import FOLDER, REVISION
 from runwick.stores.sqlite.store import SqliteStore
 from tests.ambient import FakeClock, FakeIds
-from tests.conformance.ground import Bench
-from tests.sqlite import revision_1
+from tests.conformance.ground import KINDS, MEDIUM, Bench, capped, window
+from tests.sqlite import revision_1, revision_2
 from tests.sqlite.places import a_driver, add, names
 from tests.sqlite.processes import Child, Peer
 
@@ -38,6 +38,7 @@ CREATE TRIGGER runwick_job_kept BEFORE DELETE ON runwick_job BEGIN
 END;
 CREATE INDEX runwick_job_name ON runwick_job (name);
 """
+SINCE_REVISION_1 = ("0002_administration", "0003_limits")
 SECOND = "ALTER TABLE runwick_job ADD COLUMN tenant TEXT;\n"
 
 
@@ -258,7 +259,7 @@ def test_a_migrator_that_was_killed_inside_a_step_left_the_revision_before_it(pa
     before = schema(path)
     killed_at(path, FOLDER, "sqlite.migration_applied")
     assert (revision(path), schema(path)) == (1, before)
-    assert run(path).applied == ("0002_administration",)
+    assert run(path).applied == SINCE_REVISION_1
 
 
 def test_a_migrator_that_was_killed_between_two_steps_is_gone_on_with(path: Path, folder: Path) -> None:
@@ -287,14 +288,15 @@ def test_migrators_at_once_bring_an_old_store_up_once(path: Path) -> None:
         for migrator in (one, two):
             migrator.say("go")
         said = [migrator.hear() for migrator in (one, two)]
-    assert sorted(said) == [[installed.store_id, []], [installed.store_id, ["0002_administration"]]]
+    assert {store_id for store_id, _ in said} == {installed.store_id}
+    assert sorted(label for _, applied in said for label in applied) == list(SINCE_REVISION_1)
 
 
 def test_what_an_older_release_left_goes_on_under_this_one(path: Path) -> None:
     installed = revision_1.install(path)
     clock = FakeClock()
     result = migrate(path, clock, FakeIds())
-    assert result == MigrationResult(installed.store_id, REVISION, ("0002_administration",))
+    assert result == MigrationResult(installed.store_id, REVISION, SINCE_REVISION_1)
     store = SqliteStore(path, options=SqliteOptions(), clock=clock, ids=FakeIds(1_000))
     bench = Bench("sqlite", store, clock, SqliteAdministration(path, clock, FakeIds()), lambda: store)
     states = [bench.job(job_id).state for job_id in (revision_1.WAITING, revision_1.RUNNING, revision_1.FINISHED)]
@@ -310,6 +312,32 @@ def test_what_an_older_release_left_goes_on_under_this_one(path: Path) -> None:
     assert bench.succeed(again) is Answer.DONE
     bench.dispatch()
     assert execute(path, "SELECT max(position) FROM runwick_job") == [(9,)]
+    store.close()
+
+
+def test_limits_hold_for_what_waited_before_there_were_any(path: Path) -> None:
+    installed = revision_2.install(path)
+    clock = FakeClock()
+    assert migrate(path, clock, FakeIds()) == MigrationResult(installed.store_id, REVISION, ("0003_limits",))
+    store = SqliteStore(path, options=SqliteOptions(), clock=clock, ids=FakeIds(1_000))
+    bench = Bench("sqlite", store, clock, SqliteAdministration(path, clock, FakeIds()), lambda: store)
+    assert [(record.action, record.target) for record in bench.audit()] == [("look", None)]
+    (worker,) = bench.run(store.workers("shop"))
+    assert worker.presence.kinds is None
+    assert bench.run(store.register("shop", [MEDIUM], KINDS, [capped("reports", 1)])) == []
+    claim = bench.claim()
+    # The one that runs has been there before the scope, and holds nothing of it.
+    assert ([attempt.job_id for attempt in claim.attempts], claim.parked) == ([revision_1.WAITING], 1)
+    assert bench.retry(revision_1.running(), delay_ms=60_000) is Answer.DONE
+    assert bench.claim().attempts == []
+    assert bench.succeed(*claim.attempts) is Answer.DONE
+    (again,) = bench.claim().attempts
+    assert (again.job_id, again.number, again.holds) == (revision_2.RETRYING, 2, 1)
+    with pytest.raises(StoreError) as refused:  # a store that was there before is capable of nothing yet
+        bench.dispatch(rates=(window("provider", 1),))
+    assert refused.value.code == "rate_admission_not_active"
+    bench.administration.activate(Capability.RATE_ADMISSION, "shop", "ops-bot")
+    bench.dispatch(rates=(window("provider", 1),))
     store.close()
 
 

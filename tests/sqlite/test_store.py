@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from runwick.config.options import SqliteOptions
-from runwick.contracts.attempts import ClaimPlan, Kind, Lane
-from runwick.contracts.dispatching import Command
+from runwick.contracts.attempts import ClaimPlan, Kind, Lane, LaneTurn
+from runwick.contracts.dispatching import Command, Receipt
 from runwick.contracts.errors import StoreError
 from runwick.contracts.identity import id_text
 from runwick.contracts.policies import JobPolicy
@@ -43,12 +43,18 @@ def a_command(payload: bytes = b"{}") -> Command:
     )
 
 
+def dispatched(store: SqliteStore) -> Receipt:
+    (receipt,) = store.run(store.dispatch([a_command()]))
+    assert isinstance(receipt, Receipt)
+    return receipt
+
+
 def a_plan() -> ClaimPlan:
     return ClaimPlan(
         application="shop",
         worker=IDS.ordered(),
         claim_token=IDS.secret(),
-        lanes=[LANE],
+        turns=[LaneTurn(LANE, 8)],
         kinds=frozenset({KIND}),
         free=8,
         ahead=0,
@@ -85,7 +91,7 @@ def test_an_idle_worker_hears_of_a_dispatch_in_another_process_and_claims_it(tmp
     def dispatch(peer: Peer) -> None:
         producer = a_store(path)
         peer.hear()
-        peer.say(producer.run(producer.dispatch([a_command()]))[0].job_id)
+        peer.say(dispatched(producer).job_id)
 
     with Child(dispatch) as producer:
         store = a_store(path)
@@ -127,8 +133,7 @@ def test_what_was_read_from_a_file_is_forgotten_with_it(store: SqliteStore, tmp_
     first = a_command()
     other.run(other.dispatch([msgspec.structs.replace(first, application="office", lane=Lane("mail", Priority.HIGH))]))
     other.close()
-    (receipt,) = store.run(store.dispatch([a_command()]))
-    record = store.run(store.job("shop", receipt.job))
+    record = store.run(store.job("shop", dispatched(store).job))
     assert record is not None
     assert (record.kind, record.lane) == (KIND, LANE)
 

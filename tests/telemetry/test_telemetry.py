@@ -4,6 +4,7 @@ import pytest
 
 from runwick.contracts.cancelling import CancellationCause
 from runwick.contracts.health import HealthStatus, RoleHealth, WorkerHealth
+from runwick.contracts.limits import Drift, LimitKind
 from runwick.contracts.outcomes import Outcome, OutcomeKind, Settlement
 from runwick.contracts.states import JobState
 from runwick.telemetry import events
@@ -50,6 +51,9 @@ def test_log_records_carry_stable_event_ids_and_no_error_text(caplog: pytest.Log
     bus.publish(events.PredecessorRecovered(bytes(16), 2))
     bus.publish(events.EndedUnbegun([attempt], "expired"))
     bus.publish(events.Expired(4))
+    bus.publish(events.LimitDrifted(Drift(LimitKind.QUEUE, "mails", "capacity 5", "capacity 2")))
+    bus.publish(events.LimitsMended(1))
+    bus.publish(events.LinesMoved(3))
     bus.publish(events.HealthChanged(_health("draining")))
     bus.publish(events.HealthChanged(_health("no_executors")))
     bus.publish(events.WorkerStopped(0))
@@ -71,6 +75,9 @@ def test_log_records_carry_stable_event_ids_and_no_error_text(caplog: pytest.Log
         (1017, "WARNING"),
         (1018, "INFO"),
         (1019, "WARNING"),
+        (1020, "WARNING"),
+        (1021, "WARNING"),
+        (1022, "INFO"),
         (1015, "INFO"),
         (1015, "WARNING"),
         (1001, "INFO"),

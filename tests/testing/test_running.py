@@ -6,7 +6,16 @@ import warnings
 
 import pytest
 
-from runwick import ConfigurationError, Job, JobContext, PermanentJobFailure, Runwick
+from runwick import (
+    ConfigurationError,
+    Job,
+    JobContext,
+    ManagementActor,
+    PermanentJobFailure,
+    PerResource,
+    RollingWindow,
+    Runwick,
+)
 from runwick.testing import running
 
 
@@ -118,3 +127,64 @@ def test_time_does_not_go_back() -> None:
     rw, _ = application()
     with running(rw) as run, pytest.raises(ValueError, match="forward"):
         run.advance(datetime.timedelta(seconds=-1))
+
+
+class Weigh(Job):
+    crate: str
+
+
+def scales() -> tuple[Runwick, list[tuple[str, int]]]:
+    """At most two crates a minute, and one at a time on each scale."""
+    rw = Runwick("harbour", store="sqlite:///never-opened.db")
+    rw.job(
+        "crate.weigh",
+        per_resource=(PerResource(lambda job: "scale", 1),),
+        rolling_window=RollingWindow(2, datetime.timedelta(minutes=1)),
+        unique_while_active=lambda job: job.crate,
+    )(Weigh)
+    weighed: list[tuple[str, int]] = []
+
+    @rw.handler
+    def weigh(job: Weigh, ctx: JobContext) -> None:
+        (fence,) = ctx.fences
+        weighed.append((job.crate, fence.value))
+
+    return rw, weighed
+
+
+def test_limits_hold_as_on_a_real_store_and_time_is_the_tests_own() -> None:
+    rw, weighed = scales()
+    with running(rw) as run:
+        receipts = [rw.dispatch(Weigh(crate)) for crate in ("a", "b", "c", "b")]
+        assert [receipt.disposition for receipt in receipts] == ["created"] * 3 + ["reused"]
+        run.until_idle()
+        assert weighed == [("a", 1), ("b", 2)], "one after the other, with a token that rises"
+        assert [reason.code for reason in rw.why(receipts[2]).reasons] == ["no_pool", "rate_full"]
+        assert rw.capacity.scopes("resource")[0].in_use == 0
+        run.advance(datetime.timedelta(minutes=1))
+        run.until_idle()
+        assert weighed == [("a", 1), ("b", 2), ("c", 3)]
+
+
+def test_a_line_longer_than_a_window_empties_window_by_window() -> None:
+    rw, weighed = scales()
+    with running(rw) as run:
+        for number in range(7):
+            rw.dispatch(Weigh(f"crate {number}"))
+        for expected in (2, 4, 6, 7):
+            run.until_idle()
+            assert len(weighed) == expected
+            run.advance(datetime.timedelta(minutes=1))
+    assert [crate for crate, _ in weighed] == [f"crate {number}" for number in range(7)]
+
+
+def test_a_paused_queue_is_left_alone() -> None:
+    rw, seen = application()
+    with running(rw) as run:
+        rw.dispatch(Greet("here"))
+        rw.queues.pause("default", ManagementActor("ops", "Ops", "service"), expected_revision=0)
+        run.until_idle()
+        assert seen == []
+        rw.queues.resume("default", ManagementActor("ops", "Ops", "service"), expected_revision=1)
+        run.until_idle()
+        assert seen == ["here 1"]

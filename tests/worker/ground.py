@@ -1,7 +1,7 @@
 """A worker's parts on a store in memory: the test turns each loop by hand and moves the time."""
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runwick.config.options import WorkerOptions
@@ -12,10 +12,13 @@ from runwick.contracts.controls import (
     ControlCommand,
     JobTarget,
     ManagementActor,
+    SteerAction,
+    SteerCommand,
 )
 from runwick.contracts.dispatching import Command, Receipt
 from runwick.contracts.errors import StoreHistoryBroken
 from runwick.contracts.identity import job_of_operation
+from runwick.contracts.limits import LimitKind, RateNeed, ScopeNeed
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import Priority
 from runwick.contracts.stores import JobRecord
@@ -41,6 +44,10 @@ HEARD = (
     events.LeaseLost,
     events.SettlementDelayed,
     events.SettlementRefused,
+    events.MovedAside,
+    events.LimitDrifted,
+    events.LimitsMended,
+    events.LinesMoved,
     events.Recovered,
     events.Expired,
     events.PredecessorRecovered,
@@ -73,6 +80,8 @@ def dispatch(
     lane: Lane = LANE,
     payload: bytes = b"{}",
     expires_at_ms: int | None = None,
+    scopes: Sequence[ScopeNeed] = (),
+    rates: Sequence[RateNeed] = (),
     **policy: Any,
 ) -> list[Receipt]:
     """Store so many jobs."""
@@ -88,10 +97,13 @@ def dispatch(
             policy=JobPolicy(**policy),
             payload=payload,
             expires_at_ms=expires_at_ms,
+            scopes=tuple(scopes),
+            rates=tuple(rates),
         )
         for operation in operations
     ]
-    return store.run(store.dispatch(commands))
+    receipts = store.run(store.dispatch(commands))
+    return [receipt for receipt in receipts if isinstance(receipt, Receipt)]
 
 
 def control(store: FaultyStore, ids: FakeIds, job: JobRecord, action: ControlAction) -> ControlAnswer:
@@ -109,6 +121,21 @@ def control(store: FaultyStore, ids: FakeIds, job: JobRecord, action: ControlAct
     return answer
 
 
+def pause(store: FaultyStore, ids: FakeIds, queue: str) -> None:
+    """An operator pauses a queue that nobody paused before."""
+    command = SteerCommand(
+        action=SteerAction.PAUSE,
+        command_id=ids.ordered(),
+        application=APPLICATION,
+        actor=ManagementActor("ops", "Ops", "service"),
+        reason=None,
+        kind=LimitKind.QUEUE,
+        key=queue,
+        expected_revision=0,
+    )
+    assert store.run(store.steer(command)).code is None
+
+
 class Ground:
     """All parts of one worker, and everything its bus said."""
 
@@ -118,6 +145,7 @@ class Ground:
         free: int = 2,
         ahead: int = 0,
         lanes: Sequence[Sequence[Lane]] = ((LANE,),),
+        weights: Mapping[str, int] | None = None,
         options: WorkerOptions | None = None,
     ) -> None:
         self.clock, self.dice, self.ids = FakeClock(), FakeDice(), FakeIds()
@@ -137,7 +165,12 @@ class Ground:
             executors=free,
         )
         pools = [
-            ServedPool(f"pool-{number}", backend, tuple(served), max(1, free))
+            ServedPool(
+                f"pool-{number}",
+                backend,
+                {lane.queue: (weights or {}).get(lane.queue, 1) for lane in served},
+                max(1, free),
+            )
             for number, (backend, served) in enumerate(zip(self.backends, lanes, strict=True), 1)
         ]
         self.parts = Parts(
@@ -177,6 +210,9 @@ class Ground:
     def control(self, receipt: Receipt, action: ControlAction = ControlAction.CANCEL) -> ControlAnswer:
         """Do something to a job as it stands now."""
         return control(self.store, self.ids, self.job(receipt), action)
+
+    def pause(self, queue: str) -> None:
+        pause(self.store, self.ids, queue)
 
     def heard(self, kind: type[Any]) -> list[Any]:
         """What the bus said of this kind."""

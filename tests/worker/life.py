@@ -9,6 +9,7 @@ from runwick.config.options import WorkerOptions
 from runwick.contracts.attempts import Lane
 from runwick.contracts.controls import ControlAction, ControlAnswer
 from runwick.contracts.dispatching import Receipt
+from runwick.contracts.limits import ScopeNeed
 from runwick.contracts.stores import JobRecord, Outlook
 from runwick.runtime.ambient import SystemClock
 from runwick.telemetry.bus import Bus
@@ -50,6 +51,7 @@ class Life:
         ahead: int = 0,
         lanes: Sequence[Sequence[Lane]] = ((LANE,),),
         options: WorkerOptions | None = None,
+        scopes: Sequence[ScopeNeed] = (),
         worker_id: bytes | None = None,
     ) -> None:
         self.clock, self.ids = FakeClock(), FakeIds()
@@ -59,7 +61,7 @@ class Life:
         self.bus = Bus()
         self.said = hear(self.bus)
         self.pools = [
-            ServedPool(f"pool-{number}", backend, tuple(served), free)
+            ServedPool(f"pool-{number}", backend, {lane.queue: 1 for lane in served}, free)
             for number, (backend, served) in enumerate(zip(self.backends, lanes, strict=True), 1)
         ]
         self.worker = Worker(
@@ -72,6 +74,7 @@ class Life:
             dice=FakeDice(),
             ids=self.ids,
             bus=self.bus,
+            scopes=scopes,
             worker_id=worker_id,
             grade="watched",
         )

@@ -1,13 +1,16 @@
 import asyncio
 import contextlib
+from collections import Counter
 
 import pytest
 
-from runwick.contracts.attempts import PAYLOAD_INLINE_MAX_BYTES
+from runwick.contracts.attempts import PAYLOAD_INLINE_MAX_BYTES, Lane
 from runwick.contracts.errors import AdmissionClosed, OutcomeUnknown, RunwickError, StoreUnavailable
+from runwick.contracts.limits import PASSED_MAX, LimitKind, RateNeed, ScopeNeed
 from runwick.contracts.outcomes import Outcome, OutcomeKind
+from runwick.contracts.states import Priority
 from runwick.telemetry import events
-from tests.worker.ground import IMPATIENT, LANE, OTHER_LANE, Ground
+from tests.worker.ground import IMPATIENT, KIND, LANE, OTHER_LANE, Ground
 from tests.worker.store import never
 
 
@@ -363,3 +366,148 @@ def test_too_little_of_a_lease_starts_no_handler() -> None:
     asyncio.run(scenario())
     assert ground.backend.held == []
     assert ground.job(receipt).state == "pending"
+
+
+def test_a_lane_that_has_more_is_asked_again_before_the_claimer_sleeps() -> None:
+    ground = Ground(free=4)
+    full, empty = Lane("reports", Priority.HIGH), Lane("reports", Priority.MEDIUM)
+    ground.dispatch(20, lane=full)
+    ground.dispatch(2, lane=empty)
+
+    async def scenario() -> None:
+        for expected in (4, 8, 12, 16, 20, 22):
+            while len(ground.backend.held) < min(ground.backend.slots, expected):
+                assert await ground.claimer.run_once() == 0.0
+            ground.backend.slots += 4
+
+    asyncio.run(scenario())
+    assert len(ground.backend.held) == 22
+
+
+def test_one_batch_is_shared_out_among_the_lanes_and_handed_over_by_rank() -> None:
+    ground = Ground(free=10)
+    lanes = [Lane("reports", priority) for priority in Priority]
+    for lane in reversed(lanes):
+        ground.dispatch(100, lane=lane)
+
+    async def scenario() -> None:
+        for _ in range(20):
+            before = len(ground.backend.held)
+            await ground.claimer.run_once()
+            taken = [attempt.lane.priority for attempt in ground.backend.held[before:]]
+            assert taken == sorted(taken, key=[*Priority].index)
+            ground.backend.slots += 10
+
+    asyncio.run(scenario())
+    counts = Counter(attempt.lane for attempt in ground.backend.held[50:150])
+    assert [counts[lane] for lane in lanes] == pytest.approx([60, 30, 10], abs=4)
+
+
+def test_queues_share_by_the_weights_of_their_pool() -> None:
+    ground = Ground(free=8, lanes=((LANE, OTHER_LANE),), weights={OTHER_LANE.queue: 3})
+    ground.dispatch(200)
+    ground.dispatch(200, lane=OTHER_LANE)
+
+    async def scenario() -> None:
+        for _ in range(20):
+            await ground.claimer.run_once()
+            ground.backend.slots += 8
+
+    asyncio.run(scenario())
+    counts = Counter(attempt.lane for attempt in ground.backend.held[-80:])
+    assert counts[OTHER_LANE] == pytest.approx(60, abs=4)
+
+
+def test_what_full_limits_keep_out_is_told_once_a_claim_and_those_behind_it_are_taken() -> None:
+    ground = Ground(free=4)
+    one_at_a_time = (ScopeNeed(LimitKind.RESOURCE, "scale", 1),)
+    ground.dispatch(5, scopes=one_at_a_time)
+    free = ground.dispatch(2)
+
+    async def scenario() -> None:
+        for _ in range(4):
+            await ground.claimer.run_once()
+
+    asyncio.run(scenario())
+    assert ground.states(free) == ["running"] * 2
+    assert len(ground.backend.held) == 3
+    assert ground.heard(events.MovedAside) == [events.MovedAside(parked=4, deferred=0)]
+    assert (ground.tally.parked, ground.tally.deferred) == (4, 0)
+
+
+def test_a_claim_that_moved_aside_all_it_may_is_followed_at_once() -> None:
+    ground = Ground(free=1)
+    held = (ScopeNeed(LimitKind.RESOURCE, "scale", 1),)
+    ground.dispatch(1, scopes=held)
+    ground.dispatch(PASSED_MAX + 20, scopes=held)
+    (free,) = ground.dispatch(1)
+
+    async def scenario() -> list[float | None]:
+        await ground.claimer.run_once()
+        ground.backend.slots = 2
+        sleeps = []
+        while ground.states([free]) == ["pending"]:
+            assert not ground.claimer.found_nothing
+            sleeps.append(await ground.claimer.run_once())
+        return sleeps
+
+    assert set(asyncio.run(scenario())) == {0.0}
+    assert ground.tally.parked == PASSED_MAX + 20
+
+
+def test_a_promised_job_is_claimed_at_its_very_moment_and_no_sooner() -> None:
+    ground = Ground(free=2)
+    window = (RateNeed(LimitKind.JOB_TYPE, KIND.name, 1, 1_000),)
+    ground.dispatch(2, rates=window)
+
+    async def scenario() -> None:
+        began_s = asyncio.get_running_loop().time()
+        await ground.claimer.run_once()
+        await ground.claimer.run_once()
+        assert ground.heard(events.MovedAside) == [events.MovedAside(parked=0, deferred=1)]
+        assert len(ground.backend.held) == 1
+        await ground.claimer.wake.sleep(0)
+        async with asyncio.timeout(20):
+            await ground.claimer.wake.sleep(None)
+        assert asyncio.get_running_loop().time() - began_s >= 1.0
+        ground.clock.advance_ms(1_000)
+        await ground.claimer.run_once()
+
+    asyncio.run(scenario())
+    assert len(ground.backend.held) == 2
+
+
+def test_a_claim_whose_answer_is_lost_is_counted_once() -> None:
+    ground = Ground(free=2)
+    ground.dispatch(2)
+    ground.store.faults_after["claim"] = [OutcomeUnknown("outcome_unknown", "lost")]
+    heard: list[object] = []
+    turns = ground.claimer._turns
+    took = turns.took
+    ground.claimer._turns.took = lambda *args, **more: heard.append(args[1]) or took(*args, **more)  # type: ignore[method-assign, func-returns-value]
+
+    async def scenario() -> None:
+        with pytest.raises(OutcomeUnknown):
+            await ground.claimer.run_once()
+        await ground.claimer.run_once()
+
+    asyncio.run(scenario())
+    assert heard == [{LANE: 2}]
+
+
+def test_a_pause_between_claim_and_begin_holds_nothing_up() -> None:
+    ground = Ground(free=2)
+    receipts = ground.dispatch(2, payload=b'"' + b"x" * PAYLOAD_INLINE_MAX_BYTES + b'"')
+    ground.store.meanwhile["claim"] = lambda: ground.pause(LANE.queue)
+
+    async def scenario() -> None:
+        await ground.claimer.run_once()
+        del ground.store.meanwhile["claim"]
+        (waiting,) = ground.dispatch(1)
+        ground.backend.slots = 3
+        while not ground.claimer.found_nothing:
+            await ground.claimer.run_once()
+        assert ground.states([*receipts, waiting]) == ["running", "running", "pending"]
+        assert all(attempt.begun for attempt in ground.backend.held)
+
+    asyncio.run(scenario())

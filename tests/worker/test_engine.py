@@ -2,13 +2,17 @@ import asyncio
 import dataclasses
 import datetime
 
+import msgspec
 import pytest
 
-from runwick.contracts.attempts import ClaimPlan
+from runwick.contracts.attempts import ClaimPlan, LaneTurn
 from runwick.contracts.errors import AdmissionClosed, OutcomeUnknown, StoreUnavailable
+from runwick.contracts.limits import Drift, LimitKind, ScopeNeed
 from runwick.contracts.outcomes import Outcome, OutcomeKind
+from runwick.contracts.stores import Outlook
+from runwick.telemetry import events
 from runwick.worker.engine import nothing_due, nothing_left
-from tests.worker.ground import APPLICATION, KIND, LANE
+from tests.worker.ground import APPLICATION, KIND, LANE, OTHER_LANE, pause
 from tests.worker.life import QUICK, Life, milliseconds, until
 from tests.worker.store import EVERY, never
 
@@ -26,7 +30,7 @@ def test_it_ends_when_nothing_is_left_and_says_what_waits() -> None:
 
     outlook = life.live(script, nothing_left)
     assert outlook is not None
-    assert (outlook.due, outlook.leased, outlook.retrying) == (0, 0, 0)
+    assert (outlook.due, outlook.leased, outlook.postponed) == (0, 0, 0)
     assert life.states(receipts) == ["succeeded"] * 3
     assert life.worker.tally.succeeded == 3
     assert life.backend.started is False
@@ -202,7 +206,7 @@ def test_what_a_dead_predecessor_left_runs_here_at_once() -> None:
         application=APPLICATION,
         worker=predecessor,
         claim_token=life.ids.secret(),
-        lanes=(LANE,),
+        turns=[LaneTurn(LANE, 1)],
         kinds=frozenset({KIND}),
         free=1,
         ahead=0,
@@ -222,3 +226,49 @@ def test_what_a_dead_predecessor_left_runs_here_at_once() -> None:
     life.live(script, nothing_left)
     record = life.job(receipt)
     assert (record.state, [attempt.code for attempt in record.attempts]) == ("succeeded", ["worker_died", None])
+
+
+SCALE = ScopeNeed(LimitKind.RESOURCE, "scale", 1)
+ALL_REPORTS = ScopeNeed(LimitKind.QUEUE, LANE.queue, 2)
+
+
+def test_limits_are_made_known_and_drift_is_told_once() -> None:
+    life = Life(options=QUICK, scopes=[ALL_REPORTS])
+    other = ScopeNeed(LimitKind.QUEUE, LANE.queue, 5)
+    life.store.run(life.store.register(APPLICATION, [LANE], frozenset({KIND}), [other]))
+
+    async def script(life: Life) -> None:
+        await until(lambda: life.backend.started, "the start")
+        await life.worker.reconfigure(life.pools, frozenset({KIND}), [ALL_REPORTS])
+        await life.worker.reconfigure(life.pools, frozenset({KIND}), [other])
+        await life.worker.reconfigure(life.pools, frozenset({KIND}), [ALL_REPORTS])
+        life.worker.stop()
+
+    life.live(script)
+    drift = Drift(LimitKind.QUEUE, LANE.queue, "capacity 5", "capacity 2")
+    assert life.heard(events.LimitDrifted) == [events.LimitDrifted(drift)]
+
+
+def test_until_empty_waits_for_what_a_limit_keeps_and_not_for_a_paused_queue() -> None:
+    life = Life(free=2, lanes=((LANE, OTHER_LANE),), options=QUICK)
+    reports = life.dispatch(3, scopes=[SCALE])
+    (mail,) = life.dispatch(1, lane=OTHER_LANE)
+    pause(life.store, life.ids, OTHER_LANE.queue)
+
+    async def script(life: Life) -> None:
+        for _ in reports:
+            await life.handed_over(1)
+            assert len(life.backend.held) == 1
+            life.backend.end(life.backend.held[0])
+
+    outlook = life.live(script, until=nothing_left)
+    assert outlook is not None
+    assert (outlook.paused, outlook.blocked) == (1, 0)
+    assert life.states([*reports, mail]) == ["succeeded"] * 3 + ["pending"]
+
+
+def test_what_waits_in_line_is_left_by_one_that_runs_only_what_is_due() -> None:
+    outlook = Outlook(due=2, later=0, leased=0, undecodable=0, postponed=0, oldest_due_ms=5, blocked=2)
+    assert nothing_due(outlook)
+    assert not nothing_left(outlook)
+    assert not nothing_due(msgspec.structs.replace(outlook, due=3))

@@ -1,15 +1,19 @@
 import asyncio
 import datetime
+from collections.abc import Generator
+from typing import Any
 
 import pytest
 
 from runwick.config.options import WorkerOptions
-from runwick.contracts.attempts import ClaimPlan
+from runwick.contracts.attempts import ClaimPlan, LaneTurn
 from runwick.contracts.cancelling import CancellationCause
 from runwick.contracts.errors import AdmissionClosed, OutcomeUnknown
+from runwick.contracts.limits import Tended
 from runwick.contracts.outcomes import Outcome, OutcomeKind
+from runwick.contracts.stores import Act
 from runwick.telemetry import events
-from runwick.worker.timings import RECOVERY_LIMIT
+from runwick.worker.timings import RECOVERY_LIMIT, TEND_LIMIT
 from tests.worker.ground import APPLICATION, IMPATIENT, KIND, LANE, Ground
 from tests.worker.store import EVERY, never
 
@@ -302,7 +306,7 @@ def test_a_pass_closes_what_expired_while_it_waited_when_no_lease_is_left_to_clo
     ground.clock.advance_ms(1_000)
     ground.recovery.due()
     assert asyncio.run(ground.recovery.run_once()) is None
-    assert ground.store.calls == ["recover", "expire"]
+    assert ground.store.calls == ["recover", "expire", "tend"]
     assert ground.states([*expiring, staying]) == ["failed"] * 3 + ["pending"]
     assert ground.said == [events.Expired(3)]
 
@@ -326,7 +330,7 @@ def test_what_a_dead_predecessor_left_is_closed_at_once_and_nothing_else() -> No
             application=APPLICATION,
             worker=predecessor,
             claim_token=ground.ids.secret(),
-            lanes=(LANE,),
+            turns=[LaneTurn(LANE, count)],
             kinds=frozenset({KIND}),
             free=count,
             ahead=0,
@@ -342,3 +346,35 @@ def test_what_a_dead_predecessor_left_is_closed_at_once_and_nothing_else() -> No
     assert {attempt.code for receipt in receipts for attempt in ground.job(receipt).attempts} == {"worker_died"}
     assert ground.said == [events.PredecessorRecovered(predecessor, RECOVERY_LIMIT + 1)]
     assert asyncio.run(ground.recovery.inherit(predecessor)) == 0
+
+
+def test_a_pass_looks_through_all_limits_with_a_line_by_and_by() -> None:
+    ground = Ground()
+    answers = [Tended(3, 0, b"a" * 16), Tended(0, 1, b"b" * 16), Tended(0, 0, None)]
+    asked: list[tuple[bytes | None, int]] = []
+
+    def tend(application: str, after: bytes | None, limit: int) -> Act[Tended]:
+        asked.append((after, limit))
+
+        def steps() -> Generator[Any, Any, Tended]:
+            return answers[len(asked) - 1]
+            yield
+
+        return Act("tend", steps)
+
+    ground.store.tend = tend  # type: ignore[method-assign]
+    ground.recovery.due()
+    sleeps = [asyncio.run(ground.recovery.run_once()) for _ in range(4)]
+    assert sleeps == [0.0, 0.0, None, None]
+    assert asked == [(None, TEND_LIMIT), (b"a" * 16, TEND_LIMIT), (b"b" * 16, TEND_LIMIT)]
+    assert ground.said == [events.LinesMoved(3), events.LimitsMended(1)]
+
+
+def test_a_look_at_the_limits_that_fails_goes_on_where_it_was() -> None:
+    ground = Ground()
+    ground.store.faults["tend"] = [OutcomeUnknown("outcome_unknown", "the answer was lost")]
+    ground.recovery.due()
+    with pytest.raises(OutcomeUnknown):
+        asyncio.run(ground.recovery.run_once())
+    assert asyncio.run(ground.recovery.run_once()) is None
+    assert ground.store.calls.count("tend") == 2

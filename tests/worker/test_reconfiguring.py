@@ -16,7 +16,7 @@ KINDS = frozenset({KIND})
 
 
 def new_pool(size: int = 1) -> ServedPool:
-    return ServedPool("mails", HandBackend(free=size), (OTHER_LANE,), size)
+    return ServedPool("mails", HandBackend(free=size), {OTHER_LANE.queue: 1}, size)
 
 
 def backend_of(pool: ServedPool) -> HandBackend:
@@ -92,7 +92,7 @@ def test_other_kinds_and_lanes_hold_for_the_next_claim() -> None:
 
     async def script(life: Life) -> None:
         await until(lambda: "claim" in life.store.calls, "a claim")
-        changed = msgspec.structs.replace(life.pools[0], lanes=(OTHER_LANE,))
+        changed = msgspec.structs.replace(life.pools[0], queues={OTHER_LANE.queue: 1})
         await life.worker.reconfigure([changed], frozenset({Kind("another", 1)}))
         claims = life.store.calls.count("claim")
         await until(lambda: life.store.calls.count("claim") > claims + 1, "two more claims")

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import pytest
 
 from runwick.contracts.activity import ExecutorActivity, StackAnswer, StackRequest
-from runwick.contracts.attempts import Attempt
+from runwick.contracts.attempts import Attempt, Kind
 from runwick.contracts.errors import StoreUnavailable
 from runwick.worker.timings import ACTIVITY_MAX, STACKS_MAX
-from tests.worker.ground import Ground
+from tests.worker.ground import KIND, Ground
 
 AWAY = StoreUnavailable("store_unavailable", "away")
 
@@ -110,3 +110,18 @@ def test_a_stack_that_the_store_did_not_ask_for_stays_here() -> None:
     ground.sinks[0].looked(StackAnswer(bytes(16), "in handle"))
     poll(ground)
     assert [list(report.stacks) for report in ground.store.reports] == [[]]
+
+
+def test_what_it_decodes_is_told_once_and_again_when_it_has_changed() -> None:
+    ground = Ground()
+    running(ground)
+    lost(ground)
+    for _ in range(2):
+        poll(ground)
+    other = Kind("reports.send", 2)
+    ground.parts.serve(ground.parts.pools.served, frozenset({KIND, other}), [])
+    poll(ground)
+    told = [report.presence.kinds for report in ground.store.reports]
+    assert told == [[KIND], [KIND], None, [KIND, other]]
+    (record,) = ground.store.run(ground.store.workers("reports"))
+    assert record.presence.kinds == [KIND, other]

@@ -26,9 +26,11 @@ def _begin(tables: Tables, attempt: Attempt, now_ms: int) -> Begun:
     if row.state is JobState.RESERVED:
         if row.cancel_stands:
             tables.close_cancelled(row, now_ms)
+            tables.call_in(now_ms)
             return Begun(None, "cancel_requested")
         if row.has_expired(now_ms):
             tables.close_expired(row, now_ms)
+            tables.call_in(now_ms)
             return Begun(None, "expired")
         row.state = JobState.RUNNING
         row.revision += 1

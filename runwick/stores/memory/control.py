@@ -4,7 +4,7 @@
 
     cancel   waits ──▶ ends as cancelled            held ──▶ asked to stop, its state stays
     retry    failed, cancelled ──▶ pending, in the next generation with fresh budgets
-    rerun    succeeded ──▶ the same
+    rerun    succeeded ──▶ the same                 (neither while its active key is another job's)
     look     held and begun ──▶ its worker is asked for the stack; the job stays as it is
 
 Each job that is changed, or looked at, gets one audit row. A command that did anything is answered the same for ever.
@@ -33,9 +33,11 @@ def _control(tables: Tables, command: ControlCommand, now_ms: int) -> ControlRep
     if (kept := tables.commands.get(key)) is not None:
         if kept.fingerprint != fingerprint(command):
             raise command_conflict(command)
+        assert isinstance(kept.reply, ControlReply)
         return msgspec.structs.replace(kept.reply, replayed=True)
     tables.admit(command.action.value, command.application)
     reply = ControlReply([_answer(tables, command, target, now_ms) for target in command.targets])
+    tables.call_in(now_ms)
     if any(answer.code is None for answer in reply.answers):
         tables.commands[key] = Kept(fingerprint(command), reply)
     return reply
@@ -47,6 +49,8 @@ def _answer(tables: Tables, command: ControlCommand, target: JobTarget, now_ms: 
     if row is None:
         return ControlAnswer(target.job_id, code)
     attempt_id = None
+    if code is None and row.state.terminal and row.active in tables.active:
+        code = "uniqueness_conflict"
     if code is None:
         before = row.state
         attempt_id = _do(tables, command.action, row, now_ms)
@@ -91,6 +95,8 @@ def _open(tables: Tables, row: JobRow, now_ms: int) -> None:
     row.code = row.cancel_requested_at_ms = row.ended_at_ms = row.result = None
     row.due_at_ms = now_ms
     row.expires_at_ms = None if row.lives_ms is None else now_ms + row.lives_ms
+    if row.active is not None:
+        tables.active[row.active] = row.job
     tables.wait(row, JobState.PENDING)
 
 

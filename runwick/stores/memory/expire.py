@@ -18,6 +18,7 @@ def _expire(tables: Tables, application: str, limit: int, now_ms: int) -> int:
     for row in expired:
         tables.leave(row)
         tables.close_expired(row, now_ms)
+    tables.call_in(now_ms)
     return len(expired)
 
 

@@ -62,7 +62,8 @@ def _take_down(tables: Tables, report: Report, now_ms: int) -> None:
     """Keep what the worker tells about itself, and the stacks that it was asked for."""
     presence = report.presence
     worker = tables.workers.setdefault(presence.worker, Worker(presence, now_ms))
-    worker.presence, worker.seen_at_ms = presence, now_ms
+    told = worker.presence.kinds if presence.kinds is None else list(presence.kinds)
+    worker.presence, worker.seen_at_ms = msgspec.structs.replace(presence, kinds=told), now_ms
     if report.executors is not None:
         kept = msgspec.json.decode(executors_json(report.executors), type=list[ExecutorActivity])
         worker.told_at_ms, worker.executors = now_ms, kept

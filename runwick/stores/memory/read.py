@@ -97,7 +97,13 @@ def outlook(
 
 
 def _outlook(tables: Tables, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind], now_ms: int) -> Outlook:
-    waiting = [row for lane in lanes for row in tables.waiting(application, lane)]
+    waiting, paused = [], 0
+    for row in tables.rows.values():
+        if row.waits and row.command.application == application and row.command.lane in lanes:
+            if tables.is_paused(application, row.command.lane.queue):
+                paused += 1
+            else:
+                waiting.append(row)
     decodable = [row for row in waiting if row.command.kind in kinds]
     due = [row for row in decodable if row.due_at_ms <= now_ms]
     later = [row for row in decodable if row.due_at_ms > now_ms]
@@ -107,8 +113,10 @@ def _outlook(tables: Tables, application: str, lanes: Sequence[Lane], kinds: fro
         later=len(later),
         leased=len(leased),
         undecodable=len(waiting) - len(decodable),
-        retrying=sum(row.state is JobState.RETRYING for row in later),
+        postponed=sum(row.state is JobState.RETRYING or row.called is not None for row in later),
         oldest_due_ms=max((now_ms - row.due_at_ms for row in due), default=None),
+        blocked=sum(row.line is not None for row in due),
+        paused=paused,
     )
 
 

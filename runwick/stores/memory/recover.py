@@ -51,11 +51,12 @@ def _recover(
     decided = []
     for _, job in sorted(ends)[:limit]:
         row = tables.rows[job]
-        settlement = decide(msgspec.structs.replace(attempt_of(row), payload=None))
+        settlement = decide(msgspec.structs.replace(attempt_of(row), payload=None, fences=()))
         check(row, settlement)
         decided.append((row, settlement))
     for row, settlement in decided:
         abandon(tables, row, settlement, now_ms)
+    tables.call_in(now_ms)
     if worker is not None:
         end_presence(tables, application, worker, now_ms)
     return len(decided)

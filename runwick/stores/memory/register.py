@@ -1,17 +1,24 @@
 """Register: a worker makes known what it is about to serve, before it starts anything.
 
-Nothing has to be prepared here for lanes and kinds; the application alone is written down.
+Kinds need no preparation here; queues, and the scopes that are not there yet, are written down.
 """
 
+from collections.abc import Sequence
+
+from runwick.contracts.attempts import Lane
+from runwick.contracts.limits import Drift, ScopeNeed
 from runwick.contracts.stores import Act
 from runwick.stores.memory.tables import Tables, act
 
 
-def register(tables: Tables, application: str) -> Act[None]:
-    """Make an application known."""
-    return act("register", lambda: _register(tables, application))
+def register(tables: Tables, application: str, lanes: Sequence[Lane], scopes: Sequence[ScopeNeed]) -> Act[list[Drift]]:
+    """Make an application, its queues and these scopes known; answers the scopes that differ."""
+    return act("register", lambda: _register(tables, application, lanes, scopes))
 
 
-def _register(tables: Tables, application: str) -> None:
+def _register(tables: Tables, application: str, lanes: Sequence[Lane], scopes: Sequence[ScopeNeed]) -> list[Drift]:
     tables.admit("register", application)
     tables.know(application)
+    for lane in lanes:
+        tables.know_queue(application, lane.queue)
+    return tables.limits.declare(application, scopes)

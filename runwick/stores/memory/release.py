@@ -1,7 +1,8 @@
 """Release: attempts that provably never reached their handler go back as if they had not been claimed.
 
-Charge and number are taken back, no attempt row is left, the job stands where it stood. Only the revision rises. One
-that somebody cancelled meanwhile ends instead.
+Charge and number are taken back, holds are freed, no attempt row is left, the job stands where it stood. Only the
+revision rises. What its run was charged to in rate windows stays charged. One that somebody cancelled meanwhile ends
+instead.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,9 @@ def release(tables: Tables, attempts: Sequence[Attempt], clock: Clock) -> Act[li
 def _release(tables: Tables, attempts: Sequence[Attempt], now_ms: int) -> list[Answer]:
     rows = owned_once(tables, attempts)
     admit_rows(tables, "release", rows)
-    return [Answer.NOT_YOURS if row is None else _give_back(tables, row, now_ms) for row in rows]
+    answers = [Answer.NOT_YOURS if row is None else _give_back(tables, row, now_ms) for row in rows]
+    tables.call_in(now_ms)
+    return answers
 
 
 def _give_back(tables: Tables, row: JobRow, now_ms: int) -> Answer:

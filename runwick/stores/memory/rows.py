@@ -1,19 +1,25 @@
-"""The rows of a memory store: what is known of one job, one worker, one application."""
+"""The rows of a memory store: what is known of one job, one worker, one application, one limit."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from runwick.contracts.activity import ExecutorActivity
 from runwick.contracts.administration import Admission
 from runwick.contracts.attempts import WorkerPresence
-from runwick.contracts.controls import ControlReply
-from runwick.contracts.dispatching import Command
+from runwick.contracts.controls import ControlReply, SteerReply
+from runwick.contracts.dispatching import Command, DuplicateMatch
+from runwick.contracts.limits import LimitKind, RateNeed
 from runwick.contracts.states import JobState
 from runwick.contracts.stores import AttemptRecord
+from runwick.policy.lanes import RANK
+from runwick.policy.limit_ids import active_id, rate_id, scope_id
+from runwick.policy.limits import Scope, Window
 
 Entry = tuple[int, bytes, int]
 """(due_at_ms, job_id, job): entries sort in claim order."""
+Standing = tuple[int, bytes, int]
+"""(rank, job_id, job): how a job stands in a limit's line."""
 
 
 @dataclass(slots=True)
@@ -26,6 +32,10 @@ class Lease:
     until_ms: int
     begun_at_ms: int | None = None
     """The executor's begun mark, once it was told."""
+    holds: Sequence[bytes] = ()
+    """Ids of scopes."""
+    fences: Mapping[bytes, int] = field(default_factory=dict)
+    """Tokens of those that give them."""
 
 
 @dataclass(slots=True)
@@ -55,7 +65,56 @@ class Kept(NamedTuple):
     """What a command that changed something was answered."""
 
     fingerprint: bytes
-    reply: ControlReply
+    reply: ControlReply | SteerReply
+
+
+class WindowKey(NamedTuple):
+    """Whose a window key is. It outlives its job."""
+
+    application: str
+    job_id: bytes
+    fingerprint: bytes
+    until_ms: int
+
+
+class Reused(NamedTuple):
+    """A dispatch that found an existing job."""
+
+    application: str
+    job_id: bytes
+    match: DuplicateMatch
+    drift: bool
+    deadline_ms: int
+
+
+@dataclass(slots=True)
+class Queue:
+    """How a queue stands."""
+
+    revision: int = 0
+    since_ms: int | None = None
+    """Since when it is paused."""
+
+
+@dataclass(slots=True)
+class ScopeRow:
+    """One scope."""
+
+    application: str
+    kind: LimitKind
+    key: str
+    scope: Scope
+    revision: int = 1
+
+
+@dataclass(slots=True)
+class WindowRow:
+    """One rate window, with all its slots."""
+
+    application: str
+    kind: LimitKind
+    key: str
+    window: Window
 
 
 @dataclass(slots=True)
@@ -91,6 +150,10 @@ class JobRow:
     ended_at_ms: int | None = None
     result: bytes | None = None
     history: list[AttemptRecord] = field(default_factory=list)
+    line: bytes | None = None
+    """The limit in whose line it stands; None: it stands in its lane."""
+    called: bytes | None = None
+    """The limit that it was last called in for, or promised a place of."""
 
     @property
     def may_run_ahead(self) -> bool:
@@ -117,6 +180,36 @@ class JobRow:
     @property
     def entry(self) -> Entry:
         return self.due_at_ms, self.command.job_id, self.job
+
+    @property
+    def standing(self) -> Standing:
+        return RANK[self.command.lane.priority], self.command.job_id, self.job
+
+    @property
+    def active(self) -> bytes | None:
+        """The id of its active key."""
+        command = self.command
+        key = command.active_key
+        return None if key is None else active_id(command.application, command.kind.name, key)
+
+    @property
+    def resources(self) -> list[tuple[str, bytes]]:
+        """Keys and ids of the resources that it needs, in the order declared."""
+        command = self.command
+        keys = [need.key for need in command.scopes if need.kind is LimitKind.RESOURCE]
+        return [(key, scope_id(command.application, LimitKind.RESOURCE, key)) for key in keys]
+
+    @property
+    def rates(self) -> list[bytes]:
+        """Ids of the windows that it is charged to, ascending."""
+        application = self.command.application
+        return sorted({window_of(application, need) for need in self.command.rates})
+
+
+def window_of(application: str, need: RateNeed) -> bytes:
+    """The id of a rate window."""
+    length_ms = need.window_ms if need.kind is LimitKind.RESOURCE else None
+    return rate_id(application, need.kind, need.key, length_ms)
 
 
 def waits_as(row: JobRow) -> JobState:

@@ -27,10 +27,12 @@ def _settle(tables: Tables, settlements: Sequence[Settlement], now_ms: int) -> l
             check(row, settlement)
     # Before anything is written: what comes twice in one batch has not landed before.
     unowned = [_unowned(tables, settlement) for settlement in settlements]
-    return [
+    answers = [
         answer if row is None else end(tables, row, settlement, now_ms)
         for row, settlement, answer in zip(rows, settlements, unowned, strict=True)
     ]
+    tables.call_in(now_ms)
+    return answers
 
 
 def _unowned(tables: Tables, settlement: Settlement) -> Answer:

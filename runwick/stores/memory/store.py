@@ -9,11 +9,14 @@ from typing import Final, TypeVar
 from runwick.contracts.activity import Beat, Report, StackAnswer, WorkerRecord
 from runwick.contracts.ambient import Clock, Ids
 from runwick.contracts.attempts import Attempt, Begun, Claim, ClaimPlan, Held, Kind, Lane, WorkerPresence
-from runwick.contracts.controls import ControlCommand, ControlReply
+from runwick.contracts.controls import ControlCommand, ControlReply, SteerCommand, SteerReply
 from runwick.contracts.dispatching import Command, Receipt
+from runwick.contracts.errors import ItemFailure
 from runwick.contracts.history import AuditPage, EventPage
+from runwick.contracts.limits import Drift, LimitKind, QueueRecord, RateRecord, ScopeNeed, ScopeRecord, Tended
 from runwick.contracts.outcomes import Answer, Settlement
 from runwick.contracts.stores import Act, CostlyRun, JobRecord, Outlook
+from runwick.contracts.waiting import WaitReport
 from runwick.stores import refusals
 from runwick.stores.memory import (
     begin,
@@ -28,6 +31,9 @@ from runwick.stores.memory import (
     register,
     release,
     settle,
+    steer,
+    tend,
+    why,
 )
 from runwick.stores.memory.tables import Tables
 
@@ -94,14 +100,18 @@ class MemoryStore:
     async def run_async(self, act: Act[T]) -> T:
         return self.run(act)
 
-    def dispatch(self, commands: Sequence[Command]) -> Act[list[Receipt]]:
-        return dispatch.dispatch(self.tables, commands, self._clock)
+    def dispatch(
+        self, commands: Sequence[Command], *, continue_on_conflict: bool = False
+    ) -> Act[list[Receipt | ItemFailure]]:
+        return dispatch.dispatch(self.tables, commands, self._clock, continue_on_conflict=continue_on_conflict)
 
     def resolve(self, application: str, operation_id: bytes) -> Act[Receipt | None]:
         return dispatch.resolve(self.tables, application, operation_id)
 
-    def register(self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind]) -> Act[None]:
-        return register.register(self.tables, application)
+    def register(
+        self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind], scopes: Sequence[ScopeNeed] = ()
+    ) -> Act[list[Drift]]:
+        return register.register(self.tables, application, lanes, scopes)
 
     def claim(self, plan: ClaimPlan) -> Act[Claim]:
         return claim.claim(self.tables, plan, self._clock, self._ids)
@@ -126,11 +136,17 @@ class MemoryStore:
     def expire(self, application: str, limit: int) -> Act[int]:
         return expire.expire(self.tables, application, limit, self._clock)
 
+    def tend(self, application: str, after: bytes | None, limit: int) -> Act[Tended]:
+        return tend.tend(self.tables, application, after, limit, self._clock)
+
     def depart(self, presence: WorkerPresence) -> Act[None]:
         return lease.depart(self.tables, presence, self._clock)
 
     def control(self, command: ControlCommand) -> Act[ControlReply]:
         return control.control(self.tables, command, self._clock)
+
+    def steer(self, command: SteerCommand) -> Act[SteerReply]:
+        return steer.steer(self.tables, command, self._clock)
 
     def events(self, application: str, after: str | None, limit: int) -> Act[EventPage]:
         return history.events(self.tables, application, after, limit)
@@ -143,6 +159,18 @@ class MemoryStore:
 
     def stack(self, application: str, attempt_id: bytes) -> Act[StackAnswer | None]:
         return read.stack(self.tables, application, attempt_id)
+
+    def why(self, application: str, job_id: bytes) -> Act[WaitReport | None]:
+        return why.why(self.tables, application, job_id, self._clock)
+
+    def queues(self, application: str) -> Act[list[QueueRecord]]:
+        return why.queues(self.tables, application)
+
+    def scopes(self, application: str, kind: LimitKind, after: bytes | None, limit: int) -> Act[list[ScopeRecord]]:
+        return why.scopes(self.tables, application, kind, after, limit)
+
+    def rates(self, application: str, kind: LimitKind, after: bytes | None, limit: int) -> Act[list[RateRecord]]:
+        return why.rates(self.tables, application, kind, after, limit, self._clock)
 
     def job(self, application: str, job_id: bytes) -> Act[JobRecord | None]:
         return read.job(self.tables, application, job_id)

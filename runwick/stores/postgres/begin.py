@@ -1,7 +1,7 @@
 """Begin: a reserved attempt is authorised to call its handler, charged, and given its payload.
 
-A job that somebody cancelled, or that has expired, is closed instead. Sent again, the act finds the attempt begun and
-charges nothing.
+A job that somebody cancelled, or that has expired, is closed instead, and what it held is freed. Sent again, the act
+finds the attempt begun and charges nothing.
 """
 
 import msgspec
@@ -12,7 +12,8 @@ from runwick.contracts.identity import id_text
 from runwick.contracts.outcomes import Answer
 from runwick.contracts.stores import Act
 from runwick.stores.postgres import packed
-from runwick.stores.postgres.bound import Bound
+from runwick.stores.postgres.bound import Bound, Due, MakesDue
+from runwick.stores.postgres.calling import CALLS_MAX, call_in
 from runwick.stores.postgres.ending import forget
 from runwick.stores.steps import Step, Steps
 
@@ -23,14 +24,16 @@ def begin(bound: Bound, attempt: Attempt) -> Act[Begun]:
     Raises (when run):
         StoreUnavailable: somebody else's transaction holds the job's row.
     """
-    return Act("begin", lambda: _begin(bound, attempt))
+    return MakesDue("begin", lambda due: _begin(bound, attempt, due))
 
 
-def _begin(bound: Bound, attempt: Attempt) -> Steps[Begun]:
-    rows = yield Step("begin", (*bound.gate(), packed.Id(attempt.job_id), packed.Id(attempt.claim_token)))
+def _begin(bound: Bound, attempt: Attempt, due: Due) -> Steps[Begun]:
+    ids = packed.Id(attempt.job_id), packed.Id(attempt.claim_token)
+    rows = yield Step("begin", (*bound.gate(), *ids, CALLS_MAX))
     if not rows:
         return Begun(None)
-    ((is_free, ended, executions, payload),) = rows
+    (is_free, ended, executions, payload, *_), *called = rows
+    call_in(bound, (tuple(row[4:]) for row in called), due)
     if not is_free:
         raise StoreUnavailable(
             "store_unavailable",

@@ -8,6 +8,7 @@ from runwick.contracts.ambient import Clock, Ids
 from runwick.contracts.stores import Act
 from runwick.stores.postgres import packed
 from runwick.stores.postgres.claims import Claims
+from runwick.stores.postgres.intake import IntakeCache
 from runwick.stores.postgres.marks import Marks
 from runwick.stores.postgres.names import Names
 from runwick.stores.postgres.revision import REVISION
@@ -45,6 +46,7 @@ class Bound:
     def __init__(self, place: Place, *, allow_unsafe: bool, clock: Clock, ids: Ids) -> None:
         self.ids: Final = ids
         self.names: Final = Names(self.gate)
+        self.intake: Final = IntakeCache(self.reading)
         self.marks: Final = Marks(clock)
         self.claims: Final = Claims()
         self._place = place
@@ -77,6 +79,7 @@ class Bound:
     def forget(self) -> None:
         """Look at everything anew. Names stay known: it is the same store, whose names are only ever added to, and
         acts may be under way that use them."""
+        self.intake.clear()
         self.marks.forget()
         self.claims.forget()
 

@@ -3,7 +3,7 @@
 ::
 
     cancel          waits ──▶ closed as cancelled              leased ──▶ asked to stop, its state stays
-    retry, rerun    closed ──▶ waits, in the next generation   (`reopen`)
+    retry, rerun    closed ──▶ waits, in the next generation   (`reopen`), unless its active key is another's by now
     look            leased and begun ──▶ its worker is asked for the stack
 
 The statement keeps its reply for a command that is sent again, and tells the workers of which something is asked with
@@ -22,6 +22,7 @@ from runwick.contracts.stores import Act
 from runwick.stores.controls import check_named_once, command_conflict, fingerprint
 from runwick.stores.postgres import packed
 from runwick.stores.postgres.bound import Bound, Due, MakesDue
+from runwick.stores.postgres.calling import CALLS_MAX, call_in
 from runwick.stores.postgres.names import Wanted
 from runwick.stores.steps import Step, Steps
 
@@ -66,8 +67,9 @@ def _control(bound: Bound, command: ControlCommand, due: Due) -> Steps[ControlRe
         packed.numbers([target.generation for target in command.targets]),
         packed.numbers([target.revision for target in command.targets]),
         *([packed.Text(command.action.encode())] if opens else []),
+        *([CALLS_MAX] if command.action is ControlAction.CANCEL else []),
     )
-    ((known_fingerprint, reply),) = yield Step(_STATEMENTS[command.action], parameters)
+    (known_fingerprint, reply, *_), *called = yield Step(_STATEMENTS[command.action], parameters)
     if known_fingerprint not in (None, fingerprint(command)):
         raise command_conflict(command)
     if reply is None:
@@ -79,6 +81,7 @@ def _control(bound: Bound, command: ControlCommand, due: Due) -> Steps[ControlRe
     replayed = known_fingerprint is not None
     if opens and not replayed and any(answer.code is None for answer in answers):
         due.add(application)
+    call_in(bound, (tuple(row[2:]) for row in called), due, application)
     return ControlReply(answers, replayed)
 
 

@@ -1,50 +1,75 @@
 """Dispatch: jobs become durable, all of a batch or none, in one statement.
 
-A job's row is the receipt of its operation: sent again, an operation finds it and answers the same.
+A job's row is the receipt of its operation: sent again, an operation finds it and answers the same. Batches with keys,
+or with limits that are not known here, go the way of `keyed`.
 """
 
 from collections.abc import Sequence
 
-from runwick.contracts.dispatching import Command, Receipt, ReceiptDisposition
-from runwick.contracts.errors import OutcomeUnknown
+import msgspec
+
+from runwick.contracts.dispatching import Command, DuplicateMatch, Receipt, ReceiptDisposition
+from runwick.contracts.errors import ItemFailure, OutcomeUnknown
 from runwick.contracts.identity import job_of_operation
+from runwick.contracts.limits import LimitKind
 from runwick.contracts.stores import Act
 from runwick.stores import refusals
-from runwick.stores.postgres import packed
+from runwick.stores.postgres import keyed, packed
 from runwick.stores.postgres.bound import Bound, Due, MakesDue
-from runwick.stores.postgres.names import Wanted
+from runwick.stores.postgres.commands import job_columns, late_columns, wanted
 from runwick.stores.steps import Step, Steps
 
 
-def dispatch(bound: Bound, commands: Sequence[Command]) -> Act[list[Receipt]]:
+def dispatch(
+    bound: Bound, commands: Sequence[Command], *, continue_on_conflict: bool
+) -> Act[list[Receipt | ItemFailure]]:
     """Create these jobs, all or none; receipts in input order.
 
     Raises (when run):
         StoreHistoryBroken: one is meant for another store.
-        StoreError: a job's id was used by another operation (code ``operation_conflict``).
+        StoreError: a job's id was used by another operation (code ``operation_conflict``), or the application may not
+            have rate windows (code ``rate_admission_not_active``).
         CommandExpired: one comes after its deadline.
         OutcomeUnknown: one comes so late that nobody knows (code ``expired_unknown``).
+        UniquenessConflict: of the first item that meets one, unless `continue_on_conflict`.
     """
-    return MakesDue("dispatch", lambda due: _dispatch(bound, commands, due))
+    return MakesDue("dispatch", lambda due: _dispatch(bound, commands, due, continue_on_conflict))
 
 
-def _dispatch(bound: Bound, commands: Sequence[Command], due: Due) -> Steps[list[Receipt]]:
+def _dispatch(
+    bound: Bound, commands: Sequence[Command], due: Due, continue_on_conflict: bool
+) -> Steps[list[Receipt | ItemFailure]]:
     distinct = list(_distinct(bound, commands).values())
-    yield from _name(bound, distinct)
-    columns = _columns(bound, distinct)
+    if all(_is_plain(bound, command) for command in distinct):
+        yield from _create(bound, distinct, due)
+        return [_receipt(bound, command) for command in commands]
+    answers = yield from keyed.dispatch(bound, commands, due, continue_on_conflict=continue_on_conflict)
+    return [
+        msgspec.structs.replace(answer, ordinal=ordinal) if isinstance(answer, ItemFailure) else answer
+        for ordinal, answer in enumerate(answers[command.job_id] for command in commands)
+    ]
+
+
+def _is_plain(bound: Bound, command: Command) -> bool:
+    """Whether its job's row is all that there is to write."""
+    if command.active_key is not None or command.window_key is not None or command.rates:
+        return False
+    known = bound.names.scopes
+    return all(
+        need.kind is not LimitKind.RESOURCE and (command.application, need.kind, need.key) in known
+        for need in command.scopes
+    )
+
+
+def _create(bound: Bound, commands: Sequence[Command], due: Due) -> Steps[None]:
+    yield from _name(bound, commands)
+    columns = _columns(bound, commands)
     tells = bound.may_tell()
-    while late := _late(distinct, (yield Step("dispatch", (*bound.gate(), *columns, packed.flag(tells))))):
+    while late := _late(commands, (yield Step("dispatch", (*bound.gate(), *columns, packed.flag(tells))))):
         # Was it sent before, and is that sending at it in this very moment? Only then does this come back.
-        commands_late, by_ms = zip(*late, strict=True)
-        parameters = (
-            packed.ids([command.job_id for command in commands_late]),
-            packed.ids([command.operation_id for command in commands_late]),
-            packed.numbers(by_ms),
-        )
-        yield Step("dispatch_late", parameters)
+        yield Step("dispatch_late", late_columns(late))
     due.is_told = tells
-    due.update(bound.names.applications[command.application] for command in distinct)
-    return [_receipt(bound, command.job_id, command.operation_id) for command in commands]
+    due.update(bound.names.applications[command.application] for command in commands)
 
 
 def _late(commands: Sequence[Command], refused: Sequence[tuple[int, bytes | None, int]]) -> list[tuple[Command, int]]:
@@ -80,10 +105,7 @@ def _name(bound: Bound, commands: Sequence[Command]) -> Steps[None]:
     """See that all names in these commands have numbers."""
     for application in dict.fromkeys(command.application for command in commands):
         own = [command for command in commands if command.application == application]
-        lanes = tuple(dict.fromkeys(command.lane for command in own))
-        kinds = tuple(dict.fromkeys(command.kind for command in own))
-        policies = tuple(dict.fromkeys(command.policy for command in own))
-        yield from bound.names.make(Wanted(application, lanes, kinds, policies), "dispatch")
+        yield from bound.names.make(wanted(application, own), "dispatch")
 
 
 def _columns(bound: Bound, commands: Sequence[Command]) -> tuple[packed.Packed, ...]:
@@ -97,17 +119,7 @@ def _columns(bound: Bound, commands: Sequence[Command]) -> tuple[packed.Packed, 
         packed.numbers([names.lanes[application, command.lane] for application, command in own]),
         packed.numbers([names.kinds[application, command.kind] for application, command in own]),
         packed.numbers([names.policies[command.policy] for command in commands]),
-        packed.numbers([command.policy.max_executions for command in commands]),
-        packed.numbers([command.deadline_ms for command in commands]),
-        packed.numbers([command.not_before_ms for command in commands]),
-        packed.numbers([command.delay_ms for command in commands]),
-        packed.numbers([command.expires_at_ms for command in commands]),
-        packed.numbers([command.expires_in_ms for command in commands]),
-        packed.texts([command.tenant for command in commands]),
-        packed.texts([command.traceparent for command in commands]),
-        packed.texts([command.tracestate for command in commands]),
-        packed.blobs([command.metadata for command in commands]),
-        packed.blobs([command.payload for command in commands]),
+        *job_columns(commands),
     )
 
 
@@ -118,9 +130,15 @@ def resolve(bound: Bound, application: str, operation_id: bytes) -> Act[Receipt 
 
 def _resolve(bound: Bound, application: str, operation_id: bytes) -> Steps[Receipt | None]:
     job_id = job_of_operation(operation_id)
-    rows = yield Step("resolved", (*bound.reading(), application, packed.Id(job_id)))
-    return _receipt(bound, job_id, operation_id) if rows == [(operation_id,)] else None
+    parameters = (*bound.reading(), application, packed.Id(operation_id), packed.Id(job_id))
+    rows = yield Step("resolved", parameters)
+    if not rows:
+        return None
+    ((found, match, drift),) = rows
+    if found is None:
+        return Receipt(job_id, operation_id, ReceiptDisposition.CREATED, bound.profile)
+    return keyed.reused(bound, operation_id, found, DuplicateMatch(match), drift=drift)
 
 
-def _receipt(bound: Bound, job_id: bytes, operation_id: bytes) -> Receipt:
-    return Receipt(job_id, operation_id, ReceiptDisposition.CREATED, bound.profile)
+def _receipt(bound: Bound, command: Command) -> Receipt:
+    return Receipt(command.job_id, command.operation_id, ReceiptDisposition.CREATED, bound.profile)

@@ -25,7 +25,8 @@ from runwick.contracts.outcomes import Answer, BlackBox, Death, ErrorDetail, Set
 from runwick.contracts.states import LEASED_STATES, LEGAL_MOVES, JobState
 from runwick.contracts.usage import Usage
 from runwick.stores.postgres import packed
-from runwick.stores.postgres.bound import Bound
+from runwick.stores.postgres.bound import Bound, Due
+from runwick.stores.postgres.calling import CALLS_MAX, call_in
 from runwick.stores.postgres.claims import Maker
 from runwick.stores.steps import Step, Steps, Trial
 
@@ -50,14 +51,15 @@ _BARRED: Final = {
 
 
 def end(
-    bound: Bound, act: str, settlements: Sequence[Settlement], *, dead: Sequence[bytes] = ()
+    bound: Bound, act: str, settlements: Sequence[Settlement], due: Due, *, dead: Sequence[bytes] = ()
 ) -> Steps[list[Answer]]:
-    """End these attempts, for settle or recover; answers in input order.
+    """End these attempts, for settle or recover; answers in input order. For what they held, others are called.
 
     Args:
         bound: the store.
         act: ``settle`` or ``recover``.
         settlements: what is to be written.
+        due: of the act.
         dead: workers that are known to be dead: their attempts are recovered although no lease has run out, and
             their presence ends.
 
@@ -105,6 +107,7 @@ def end(
         shared.barred,
         *shared.if_cancelled,
         finished,
+        CALLS_MAX,
     )
     rows = yield Step("settle", parameters)
     for place, answer, lane, due_at_ms, job in rows:
@@ -112,8 +115,9 @@ def end(
             raise _illegal(settlements[place - 1])
         if answer == "waits":
             bound.marks.lower(lane, (due_at_ms, job))
-        else:
+        elif answer != "called":
             answers[place - 1] = Answer(answer)
+    call_in(bound, (tuple(row[2:]) for row in rows if row[1] == "called"), due)
     forget(bound, attempts, answers)
     return answers
 
@@ -126,10 +130,10 @@ def _makers(bound: Bound, ways: Iterable[_Way]) -> list[Maker]:
 
 
 def _leaves_numbers_alone(settlement: Settlement) -> bool:
-    """Whether an attempt ends for good, without an error, a result or a death to keep."""
+    """Whether an attempt ends for good, without an error, a result or a death to keep, and holds no scope."""
     outcome = settlement.outcome
     kept = (outcome.error, outcome.result, outcome.death, outcome.black_box)
-    return settlement.state is not _RETRYING and kept == _NOTHING_KEPT
+    return settlement.state is not _RETRYING and kept == _NOTHING_KEPT and not settlement.attempt.holds
 
 
 def forget(bound: Bound, attempts: Sequence[Attempt], answers: Sequence[Answer]) -> None:

@@ -2,19 +2,22 @@
 
 from runwick.contracts.stores import Act
 from runwick.stores.postgres import packed
-from runwick.stores.postgres.bound import Bound
+from runwick.stores.postgres.bound import Bound, Due, MakesDue
+from runwick.stores.postgres.calling import CALLS_MAX, call_in
 from runwick.stores.postgres.names import Wanted
 from runwick.stores.steps import Step, Steps
 
 
 def expire(bound: Bound, application: str, limit: int) -> Act[int]:
     """Close up to `limit` of an application's waiting jobs, the longest expired first; answers how many."""
-    return Act("expire", lambda: _expire(bound, application, limit))
+    return MakesDue("expire", lambda due: _expire(bound, application, limit, due))
 
 
-def _expire(bound: Bound, application: str, limit: int) -> Steps[int]:
+def _expire(bound: Bound, application: str, limit: int, due: Due) -> Steps[int]:
     number = yield from bound.names.find(Wanted(application))
     if number is None:
         return 0
-    ((expired,),) = yield Step("expire", (*bound.gate(), packed.number(number), packed.number(limit)))
+    parameters = (*bound.gate(), packed.number(number), packed.number(limit), CALLS_MAX)
+    (expired, *_), *called = yield Step("expire", parameters)
+    call_in(bound, (tuple(row[1:]) for row in called), due, number)
     return int(expired)

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import psycopg
 
 from runwick.contracts.administration import Admission
-from runwick.contracts.controls import ControlAction
+from runwick.contracts.controls import ControlAction, SteerAction
 from runwick.contracts.errors import (
     OutcomeUnknown,
     RunwickError,
@@ -48,8 +48,9 @@ _FOREIGN: Final = frozenset({"0A000", "3F000", "42703", "42704", "42809", "42883
 """A name that is not there, or is something else: of a store of another release, or of none."""
 _UNSTORABLE: Final = ("22", "23", "54")
 _CREATED_BEFORE: Final = "23505"
+_OVERTAKEN: Final = "RW007"
 _FORBIDDEN: Final = "42501"
-_CREATING: Final = frozenset({"dispatch", "claim", *ControlAction})
+_CREATING: Final = frozenset({"dispatch", "claim", *ControlAction, *SteerAction})
 """Acts that create what their caller has named: another sending of the same may just have done it, unseen so far."""
 
 
@@ -70,7 +71,7 @@ def sqlstate(error: BaseException | None) -> str:
 
 def is_collision(error: BaseException | None) -> bool:
     """Whether the same act can succeed at once: the server undid it because of others."""
-    return sqlstate(error) in (*_COLLISIONS, _CREATED_BEFORE)
+    return sqlstate(error) in (*_COLLISIONS, _CREATED_BEFORE, _OVERTAKEN)
 
 
 def is_about_schema(error: BaseException) -> bool:
@@ -115,7 +116,8 @@ def refused(error: Exception, situation: Situation) -> Exception:
         return _closed_gate(error, state, situation)
     if state == _CREATED_BEFORE and act in _CREATING:
         return StoreUnavailable(
-            "store_unavailable", f"{act} on {shown} met another sending of itself; nothing was written; try again"
+            "store_unavailable",
+            f"{act} on {shown} met another sending of itself, or others with its keys; nothing was written; try again",
         )
     is_out_of_reach = state.startswith(_OUT_OF_REACH) or (not state and isinstance(error, psycopg.OperationalError))
     if state == _FORBIDDEN:
@@ -160,6 +162,12 @@ def _closed_gate(error: psycopg.Error, state: str, situation: Situation) -> Exce
     if state == "RW006":
         operation_id, late_ms = found.split()
         return refusals.command_expired(uuid.UUID(operation_id).bytes, int(late_ms))
+    if state == _OVERTAKEN:
+        return StoreUnavailable(
+            "store_unavailable",
+            f"{situation.act} on {situation.shown} was overtaken by others that change the same; nothing was written; "
+            "try again",
+        )
     return error
 
 

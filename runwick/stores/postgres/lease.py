@@ -16,7 +16,7 @@ import msgspec
 from runwick.contracts.activity import Beat, Mark, Report, StackRequest
 from runwick.contracts.attempts import Held, WorkerPresence
 from runwick.contracts.stores import Act
-from runwick.stores.activities import executors_json
+from runwick.stores.activities import executors_json, kinds_json
 from runwick.stores.controls import LOOK_LASTS_MS
 from runwick.stores.postgres import packed
 from runwick.stores.postgres.bound import Bound
@@ -57,6 +57,7 @@ def _renew(bound: Bound, report: Report, held: Sequence[Held], lease_ms: int, re
             packed.number(PRESENCE_KEPT_MS),
             _LOOK_LASTS_MS,
             _LOOKS_MAX,
+            kinds_json(presence.kinds),
         ),
     )
     return _beat(rows)

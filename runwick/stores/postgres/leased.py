@@ -3,7 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from runwick.contracts.attempts import Attempt
+from runwick.contracts.limits import Fence
 from runwick.stores.postgres.names import Names
 from runwick.stores.steps import Steps
 
@@ -13,6 +16,13 @@ _COUNTING_BITS: Final = (1 << 61) - 1
 Row = Sequence[Any]
 """The columns of an attempt under way: job, lane, kind, policy, begun, generation, attempts, executions,
 max_executions, unstarted, crashes, payload_bytes, created_at_ms, metadata, tenant, traceparent, tracestate, payload."""
+
+COLUMNS: Final = 19
+"""Of a row as a claim answers it: due_at_ms, and those."""
+
+Limits = Sequence[Any]
+"""Behind them, where an attempt may hold limits: whether its job has some of its own, how many scopes it holds, its
+tokens, [key, value], or None."""
 
 
 def know(names: Names, rows: Sequence[Row]) -> Steps[None]:
@@ -70,6 +80,20 @@ def attempts_of(names: Names, claim_token: bytes, attempt_ids: Iterable[bytes], 
             tracestate,
             payload,
         ) in zip(attempt_ids, rows, strict=True)
+    ]
+
+
+def limited_of(attempts: list[Attempt], limits: Sequence[Limits]) -> list[Attempt]:
+    """These attempts with what each holds. Where limits are concerned none runs ahead."""
+    if not any(limits):
+        return attempts
+    return [
+        msgspec.structs.replace(
+            attempt, runs_ahead=False, holds=holds, fences=tuple(Fence(key, value) for key, value in fences or ())
+        )
+        if is_limited or holds
+        else attempt
+        for attempt, (is_limited, holds, fences) in zip(attempts, limits, strict=True)
     ]
 
 

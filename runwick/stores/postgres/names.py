@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from runwick.contracts.attempts import Kind, Lane
+from runwick.contracts.limits import LimitKind
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import Priority
 from runwick.stores.postgres import packed
@@ -56,6 +57,8 @@ class Names:
         self.lane_of: Final[dict[int, Lane]] = {}
         self.kind_of: Final[dict[int, Kind]] = {}
         self.policy_of: Final[dict[int, JobPolicy]] = {}
+        self.scopes: Final[set[tuple[str, LimitKind, str]]] = set()
+        """Scopes of queues and job types that exist: application, kind, key."""
         self.serves: Final[set[int]] = set()
         """Applications that a worker of this process serves."""
         self._intakes: Final[dict[tuple[str, tuple[Lane, ...], frozenset[Kind]], Intake]] = {}

@@ -145,6 +145,11 @@ def ids(values: Sequence[bytes]) -> Ids:
     return Ids(_HEADER.pack(1, 0, _UUID.oid, len(values), 1) + _LENGTH_16 + _LENGTH_16.join(values))
 
 
+def optional_ids(values: Sequence[bytes | None]) -> Ids:
+    """Ids, some of which may be missing."""
+    return Ids(_array(_UUID.oid, values))
+
+
 def numbers(values: Sequence[int | None]) -> Numbers:
     """Numbers.
 

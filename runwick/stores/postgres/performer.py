@@ -31,7 +31,9 @@ from runwick.stores.steps import Preparation, Step
 T = TypeVar("T")
 
 _TRIES: Final = 3
-"""How often an act is run that collides with others."""
+"""How often an act is run that collides with others…"""
+_TRIES_AT_KEYS: Final = 10
+"""…and a dispatch, which may meet another one at each of its uniqueness keys."""
 _PAUSE_S: Final = 0.02
 """The longest pause before it is run again; they are done by then."""
 
@@ -57,15 +59,15 @@ class Performer:
             StoreError: nothing was written.
             OutcomeUnknown: it may or may not be applied.
         """
-        tries = 1
+        tries = _TRIES_AT_KEYS if act.name == "dispatch" else _TRIES
         while True:
             self._history.check()
             try:
                 return self._drive(connections, act)
             except (StoreUnavailable, OutcomeUnknown) as error:
-                if tries == _TRIES or not faults.is_collision(error.__cause__):
+                if tries == 1 or not faults.is_collision(error.__cause__):
                     raise
-            tries += 1
+            tries -= 1
             time.sleep(random.uniform(0, _PAUSE_S))
 
     def _drive(self, connections: Connections, act: Act[T]) -> T:

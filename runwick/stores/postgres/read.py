@@ -118,16 +118,20 @@ def outlook(bound: Bound, application: str, lanes: Sequence[Lane], kinds: frozen
 def _outlook(bound: Bound, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind]) -> Steps[Outlook]:
     intake = yield from bound.names.intake(application, lanes, kinds)
     if intake is None:
-        return Outlook(due=0, later=0, leased=0, undecodable=0, retrying=0, oldest_due_ms=None)
+        return Outlook(due=0, later=0, leased=0, undecodable=0, postponed=0, oldest_due_ms=None)
     columns = packed.number(intake.application), packed.numbers(intake.lanes), packed.numbers(tuple(intake.kinds))
-    ((due, later, leased, undecodable, retrying, oldest_due_ms),) = yield Step("outlook", (*bound.reading(), *columns))
+    ((due, later, leased, undecodable, postponed, oldest_due_ms, blocked, paused),) = yield Step(
+        "outlook", (*bound.reading(), *columns)
+    )
     return Outlook(
         due=due,
         later=later,
         leased=leased,
         undecodable=undecodable,
-        retrying=retrying,
+        postponed=postponed,
         oldest_due_ms=oldest_due_ms,
+        blocked=blocked,
+        paused=paused,
     )
 
 

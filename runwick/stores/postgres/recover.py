@@ -18,7 +18,7 @@ from runwick.contracts.stores import Act
 from runwick.stores.postgres import packed
 from runwick.stores.postgres.bound import Bound, Due, MakesDue
 from runwick.stores.postgres.ending import end
-from runwick.stores.postgres.leased import attempt_ids, attempts_of, know
+from runwick.stores.postgres.leased import COLUMNS, attempt_ids, attempts_of, know, limited_of
 from runwick.stores.postgres.marks import START
 from runwick.stores.postgres.names import Wanted
 from runwick.stores.steps import Preparation, Step, Steps
@@ -73,7 +73,7 @@ def _recover(
         found = [row[3:] for row in rows if row[3] is not None]
         if found:
             settlements = [decide(expired) for expired in (yield from _expired(bound, found))]
-            answers = yield from end(bound, "recover", settlements, dead=dead)
+            answers = yield from end(bound, "recover", settlements, due, dead=dead)
             ended += len(answers)
             recovered += sum(answer in (Answer.DONE, Answer.CANCELLED) for answer in answers)
             due.add(number)
@@ -86,9 +86,10 @@ def _recover(
 
 def _expired(bound: Bound, rows: Sequence[Sequence[Any]]) -> Steps[list[Attempt]]:
     """What the policy is shown: rows of claim token, first attempt id, place, attempt."""
-    yield from know(bound.names, [row[3:] for row in rows])
+    yield from know(bound.names, [row[3 : COLUMNS + 2] for row in rows])
     shown = []
     for claim_token, first_attempt_id, place, *attempt in rows:
         ids = attempt_ids(first_attempt_id, [place])
-        shown += attempts_of(bound.names, claim_token, ids, [attempt])
+        attempts = attempts_of(bound.names, claim_token, ids, [attempt[: COLUMNS - 1]])
+        shown += limited_of(attempts, [attempt[COLUMNS - 1 :]])
     return shown

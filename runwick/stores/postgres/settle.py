@@ -21,7 +21,7 @@ def settle(bound: Bound, settlements: Sequence[Settlement]) -> Act[list[Answer]]
 
 
 def _settle(bound: Bound, settlements: Sequence[Settlement], due: Due) -> Steps[list[Answer]]:
-    answers = yield from end(bound, "settle", settlements)
+    answers = yield from end(bound, "settle", settlements, due)
     retrying = JobState.RETRYING
     if any(settlement.state is retrying and not settlement.delay_ms for settlement in settlements):
         due |= bound.names.serves

@@ -10,11 +10,14 @@ from runwick.config.options import PostgresOptions
 from runwick.contracts.activity import Beat, Report, StackAnswer, WorkerRecord
 from runwick.contracts.ambient import Clock, Ids
 from runwick.contracts.attempts import Attempt, Begun, Claim, ClaimPlan, Held, Kind, Lane, WorkerPresence
-from runwick.contracts.controls import ControlCommand, ControlReply
+from runwick.contracts.controls import ControlCommand, ControlReply, SteerCommand, SteerReply
 from runwick.contracts.dispatching import Command, Receipt
+from runwick.contracts.errors import ItemFailure
 from runwick.contracts.history import AuditPage, EventPage
+from runwick.contracts.limits import Drift, LimitKind, QueueRecord, RateRecord, ScopeNeed, ScopeRecord, Tended
 from runwick.contracts.outcomes import Answer, Settlement
 from runwick.contracts.stores import Act, CostlyRun, JobRecord, Outlook
+from runwick.contracts.waiting import WaitReport
 from runwick.stores.postgres import (
     begin,
     claim,
@@ -23,11 +26,15 @@ from runwick.stores.postgres import (
     events,
     expire,
     lease,
+    limits,
     read,
     recover,
     register,
     release,
     settle,
+    steer,
+    tend,
+    why,
     workers,
 )
 from runwick.stores.postgres.address import Address
@@ -105,14 +112,18 @@ class PostgresStore:
         self._tell(act)
         return answer
 
-    def dispatch(self, commands: Sequence[Command]) -> Act[list[Receipt]]:
-        return dispatch.dispatch(self._bound, commands)
+    def dispatch(
+        self, commands: Sequence[Command], *, continue_on_conflict: bool = False
+    ) -> Act[list[Receipt | ItemFailure]]:
+        return dispatch.dispatch(self._bound, commands, continue_on_conflict=continue_on_conflict)
 
     def resolve(self, application: str, operation_id: bytes) -> Act[Receipt | None]:
         return dispatch.resolve(self._bound, application, operation_id)
 
-    def register(self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind]) -> Act[None]:
-        return register.register(self._bound, application, lanes, kinds)
+    def register(
+        self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind], scopes: Sequence[ScopeNeed] = ()
+    ) -> Act[list[Drift]]:
+        return register.register(self._bound, application, lanes, kinds, scopes)
 
     def claim(self, plan: ClaimPlan) -> Act[Claim]:
         return claim.claim(self._bound, plan)
@@ -137,11 +148,17 @@ class PostgresStore:
     def expire(self, application: str, limit: int) -> Act[int]:
         return expire.expire(self._bound, application, limit)
 
+    def tend(self, application: str, after: bytes | None, limit: int) -> Act[Tended]:
+        return tend.tend(self._bound, application, after, limit)
+
     def depart(self, presence: WorkerPresence) -> Act[None]:
         return lease.depart(self._bound, presence)
 
     def control(self, command: ControlCommand) -> Act[ControlReply]:
         return control.control(self._bound, command)
+
+    def steer(self, command: SteerCommand) -> Act[SteerReply]:
+        return steer.steer(self._bound, command)
 
     def events(self, application: str, after: str | None, limit: int) -> Act[EventPage]:
         return events.events(self._bound, application, after, limit)
@@ -154,6 +171,18 @@ class PostgresStore:
 
     def stack(self, application: str, attempt_id: bytes) -> Act[StackAnswer | None]:
         return workers.stack(self._bound, application, attempt_id)
+
+    def why(self, application: str, job_id: bytes) -> Act[WaitReport | None]:
+        return why.why(self._bound, application, job_id)
+
+    def queues(self, application: str) -> Act[list[QueueRecord]]:
+        return limits.queues(self._bound, application)
+
+    def scopes(self, application: str, kind: LimitKind, after: bytes | None, limit: int) -> Act[list[ScopeRecord]]:
+        return limits.scopes(self._bound, application, kind, after, limit)
+
+    def rates(self, application: str, kind: LimitKind, after: bytes | None, limit: int) -> Act[list[RateRecord]]:
+        return limits.rates(self._bound, application, kind, after, limit)
 
     def job(self, application: str, job_id: bytes) -> Act[JobRecord | None]:
         return read.job(self._bound, application, job_id)

@@ -35,7 +35,7 @@ from runwick.stores.steps import Step, Steps
 
 T = TypeVar("T")
 
-_OF_NO_JOB: Final = (None,) * 6
+_OF_NO_JOB: Final = (None,) * 7
 """What an audit row says besides, where an operator acted on a job."""
 
 LOCK_WAIT: Final = datetime.timedelta(seconds=5)

@@ -1,20 +1,25 @@
 """Claim: due jobs are leased to a worker, and begun and charged in the same write.
 
     choose, from the index alone ──▶ take all of it in one write ──▶ read what the taken jobs hand out
-                                └─▶ close what has expired
+      │                         └─▶ close what has expired                          ▲
+      └─ one has limits ──▶ judge all of them ──▶ also park, promise, call ─────────┘
 
 The driver begins the transaction before it starts the act, so that the clock is read under the write lock.
 """
+
+from collections.abc import Iterable, Sequence
 
 from runwick.contracts.ambient import Clock, Ids
 from runwick.contracts.attempts import Attempt, Claim, ClaimPlan
 from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act
+from runwick.policy.admission import Fate
 from runwick.stores.sqlite.ending import Endings
 from runwick.stores.sqlite.gate import Gate
 from runwick.stores.sqlite.interned import Interned
-from runwick.stores.sqlite.leased import json_list, leased
-from runwick.stores.sqlite.ready import Choice, choose, survey
+from runwick.stores.sqlite.judging import Judgement, judge, needs_judging
+from runwick.stores.sqlite.leased import fenced, json_list, leased
+from runwick.stores.sqlite.ready import Waiting, choose, numbers_of, survey, turns_of
 from runwick.stores.steps import Step, Steps
 
 
@@ -26,7 +31,7 @@ def claim(gate: Gate, interned: Interned, plan: ClaimPlan, clock: Clock, ids: Id
 def _claim(gate: Gate, interned: Interned, plan: ClaimPlan, clock: Clock, ids: Ids) -> Steps[Claim]:
     gate.admit("claim", plan.application)
     now_ms = clock.now_ms()
-    yield from interned.refresh()
+    intake = yield from interned.refresh()
     application = interned.applications.ids.get(plan.application)
     if application is None:
         return Claim([], None)
@@ -34,31 +39,65 @@ def _claim(gate: Gate, interned: Interned, plan: ClaimPlan, clock: Clock, ids: I
     if known:
         attempts = yield from _claimed_before(interned, plan, application, *known[0])
         return Claim(attempts, None if attempts else 0)
-    waiting = [
-        one
-        for one in (yield from survey(interned, application, plan.lanes))
-        if interned.kinds.values[one.kind][1] in plan.kinds
-    ]
-    choice = yield from choose(plan, waiting, now_ms)
+    turns = plan.turns
+    if intake.paused:
+        turns = [turn for turn in turns if (application, turn.lane.queue) not in intake.paused]
+    lanes = numbers_of(interned, application, (turn.lane for turn in turns))
+    waiting = [one for one in (yield from survey(lanes)) if interned.kinds.values[one.kind][1] in plan.kinds]
+    due = turns_of(turns, lanes, waiting, now_ms)
+    choice = None if needs_judging(interned, intake, application, due) else (yield from choose(plan, due, now_ms))
+    if choice is None:
+        judgement = yield from judge(interned, intake, application, plan, due, now_ms)
+        return (yield from _as_judged(interned, plan, judgement, _next_due_in_ms(waiting, now_ms), now_ms, ids))
     if choice.expired:
         yield from _expire(choice.expired, now_ms)
     if choice.jobs:
-        yield from _take(plan, choice, now_ms, ids.ordered())
+        yield from _take(plan, choice.jobs, choice.reserved, now_ms, ids.ordered())
         attempts = yield from leased(interned, choice.jobs)
         return Claim(attempts, None, choice.stopped_at_lone)
-    next_due_in_ms = min((max(0, one.due_at_ms - now_ms) for one in waiting), default=None)
-    return Claim([], next_due_in_ms, choice.stopped_at_lone)
+    return Claim([], _next_due_in_ms(waiting, now_ms), choice.stopped_at_lone)
 
 
-def _take(plan: ClaimPlan, choice: Choice, now_ms: int, first_attempt_id: bytes) -> Steps[None]:
+def _next_due_in_ms(waiting: Iterable[Waiting], now_ms: int) -> int | None:
+    return min((max(0, one.due_at_ms - now_ms) for one in waiting), default=None)
+
+
+def _as_judged(
+    interned: Interned, plan: ClaimPlan, judgement: Judgement, next_due_in_ms: int | None, now_ms: int, ids: Ids
+) -> Steps[Claim]:
+    jobs, admitted = judgement.jobs, judgement.admitted
+    claim = None
+    if judgement.expired:
+        yield from _expire(judgement.expired, now_ms)
+    if jobs:
+        claim = yield from _take(plan, jobs, judgement.reserved, now_ms, ids.ordered())
+    yield from judgement.write(claim)
+    attempts = (yield from fenced((yield from leased(interned, jobs)))) if jobs else []
+    return Claim(
+        attempts,
+        None if attempts else next_due_in_ms,
+        admitted.stopped_at_lone,
+        admitted.again,
+        judgement.alarms(now_ms),
+        judgement.count(Fate.PARKED),
+        judgement.count(Fate.DEFERRED),
+    )
+
+
+def _take(
+    plan: ClaimPlan, jobs: Sequence[int], reserved_jobs: Sequence[int], now_ms: int, first_attempt_id: bytes
+) -> Steps[int]:
+    """Lease these; answers the claim's number."""
     ((number,),) = yield Step("claim_add", (plan.claim_token, first_attempt_id, plan.worker, now_ms))
     lease = (number, now_ms + plan.lease_ms)
-    reserved = set(choice.reserved)
-    begun = [job for job in choice.jobs if job not in reserved] if reserved else choice.jobs
+    reserved = set(reserved_jobs)
+    begun = [job for job in jobs if job not in reserved] if reserved else jobs
     if begun:
         yield Step("claim_take", (json_list(begun), JobState.RUNNING.value, 1, *lease))
     if reserved:
         yield Step("claim_take", (json_list(reserved), JobState.RESERVED.value, 0, *lease))
+    claim: int = number
+    return claim
 
 
 def _expire(jobs: list[int], now_ms: int) -> Steps[None]:
@@ -70,7 +109,7 @@ def _expire(jobs: list[int], now_ms: int) -> Steps[None]:
 def _claimed_before(interned: Interned, plan: ClaimPlan, application: int, number: int) -> Steps[list[Attempt]]:
     """What claim `number`, whose answer was lost, still holds."""
     rows = yield Step("claimed_before", (application, number))
-    rank = {lane: place for place, lane in enumerate(plan.lanes)}
+    rank = {lane: place for place, lane in enumerate(turn.lane for turn in plan.turns)}
     rows.sort(key=lambda row: (rank[interned.lanes.values[row[0]][1]], *row[1:]))
     jobs = [row[3] for row in rows]
-    return (yield from leased(interned, jobs)) if jobs else []
+    return (yield from fenced((yield from leased(interned, jobs)))) if jobs else []

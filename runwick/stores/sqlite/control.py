@@ -20,6 +20,7 @@ from runwick.contracts.stores import Act
 from runwick.stores.controls import Standing, check_named_once, command_conflict, fingerprint, refusal
 from runwick.stores.sqlite.ending import Endings
 from runwick.stores.sqlite.gate import Gate
+from runwick.stores.sqlite.giving import GivenBack
 from runwick.stores.sqlite.interned import Interned
 from runwick.stores.sqlite.leased import attempt_id
 from runwick.stores.steps import Step, Steps
@@ -36,6 +37,13 @@ class _Found(NamedTuple):
     """Of the attempt that holds it, if one does; so for the next two."""
     claim_token: bytes | None
     worker: bytes | None
+    job_id: bytes
+    called: bytes | None
+    """The limit that it was called in for, where it waits; so for the next one."""
+    due_at_ms: int
+    active: bytes | None
+    """The id of its active key."""
+    active_is_live: bool
 
 
 class _Change(NamedTuple):
@@ -80,7 +88,7 @@ def _control(
     answers, changes = yield from _judge(application, command)
     if changes:
         now_ms = clock.now_ms()
-        position = yield from _write(command.action, application, changes, now_ms)
+        position = yield from _write(interned, command.action, application, changes, now_ms)
         yield Step("audit_add", _audit_rows(command, application, changes, position, now_ms), many=True)
         kept = (application, command.command_id, fingerprint(command), msgspec.json.encode(answers), now_ms)
         yield Step("command_keep", kept)
@@ -94,6 +102,8 @@ def _judge(application: int, command: ControlCommand) -> Steps[tuple[list[Contro
     """The answer for each target, how it stands when everything is done, and what has to be done for that."""
     answers: list[ControlAnswer] = []
     changes: list[_Change] = []
+    opened: set[bytes] = set()
+    """Active keys of jobs that this command opens."""
     looks = command.action is ControlAction.LOOK
     for target in command.targets:
         found = yield from _find(application, target)
@@ -101,6 +111,10 @@ def _judge(application: int, command: ControlCommand) -> Steps[tuple[list[Contro
         if found is None:
             answers.append(ControlAnswer(target.job_id, code))
             continue
+        if code is None and found.stands.state.terminal and found.active is not None:
+            if found.active_is_live or found.active in opened:
+                code = "uniqueness_conflict"
+            opened.add(found.active)
         stands = found.stands
         if code is None:
             stands = _after(command.action, stands)
@@ -113,10 +127,22 @@ def _judge(application: int, command: ControlCommand) -> Steps[tuple[list[Contro
 
 def _find(application: int, target: JobTarget) -> Steps[_Found | None]:
     for row in (yield Step("control_target", (application, target.job_id))):
-        job, state, generation, revision, cancel_ms, begun_at_ms, first_attempt_id, claim_token, worker = row
+        job, state, generation, revision, cancel_ms, begun_at_ms, first_attempt_id, claim_token, worker, *waits = row
         stands = Standing(JobState(state), generation, revision, cancel_ms is not None, begun_at_ms is not None)
         held_by = None if first_attempt_id is None else attempt_id(first_attempt_id, job)
-        return _Found(job, stands, held_by, claim_token, worker)
+        called, due_at_ms, active, active_is_live = waits
+        return _Found(
+            job,
+            stands,
+            held_by,
+            claim_token,
+            worker,
+            target.job_id,
+            called,
+            due_at_ms,
+            active,
+            bool(active_is_live),
+        )
     return None
 
 
@@ -134,14 +160,21 @@ def _after(action: ControlAction, stands: Standing) -> Standing:
             return stands
 
 
-def _write(action: ControlAction, application: int, changes: Sequence[_Change], now_ms: int) -> Steps[int]:
+def _write(
+    interned: Interned, action: ControlAction, application: int, changes: Sequence[_Change], now_ms: int
+) -> Steps[int]:
     """Do it to all these; answers the next position in commit order."""
     endings = yield from Endings.opened(now_ms)
     match action:
         case ControlAction.CANCEL:
             yield Step("control_cancel", [(found.job, now_ms) for found, _ in changes], many=True)
-            endings.cancel(found.job for found, after in changes if after.state is JobState.CANCELLED)
+            ended = [found for found, after in changes if after.state is JobState.CANCELLED]
+            given_back = GivenBack(interned)
+            for found in ended:
+                given_back.left(found.called, found.due_at_ms, found.job_id)
+            endings.cancel(found.job for found in ended)
             yield from endings.write()
+            yield from given_back.call_in(now_ms)
         case ControlAction.RETRY | ControlAction.RERUN:
             opened = [(found.job, after.generation, after.revision, now_ms) for found, after in changes]
             yield Step("control_open", opened, many=True)
@@ -173,6 +206,7 @@ def _audit_rows(
             command.command_id,
             found.job,
             after.generation,
+            None,
         )
         for place, (found, after) in enumerate(changes, position)
     ]

@@ -4,6 +4,7 @@ from runwick.contracts.ambient import Clock
 from runwick.contracts.stores import Act
 from runwick.stores.sqlite.ending import Endings
 from runwick.stores.sqlite.gate import Gate
+from runwick.stores.sqlite.giving import GivenBack
 from runwick.stores.sqlite.interned import Interned
 from runwick.stores.steps import Step, Steps
 
@@ -20,9 +21,12 @@ def _expire(gate: Gate, interned: Interned, application: str, limit: int, clock:
     number = interned.applications.ids.get(application)
     if number is None:
         return 0
-    jobs = [job for (job,) in (yield Step("expirable", (number, now_ms, limit)))]
-    if jobs:
-        endings = yield from Endings.opened(now_ms)
-        endings.expire(jobs)
+    rows = yield Step("expirable", (number, now_ms, limit))
+    if rows:
+        endings, given_back = (yield from Endings.opened(now_ms)), GivenBack(interned)
+        for job, *called_in in rows:
+            endings.expire([job])
+            given_back.left(*called_in)
         yield from endings.write()
-    return len(jobs)
+        yield from given_back.call_in(now_ms)
+    return len(rows)

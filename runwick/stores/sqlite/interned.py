@@ -13,6 +13,7 @@ import msgspec
 from runwick.contracts.attempts import Kind, Lane
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import Priority
+from runwick.stores.sqlite.intake import Intake, intake_of
 from runwick.stores.steps import Step, Steps
 
 V = TypeVar("V")
@@ -74,7 +75,8 @@ class Interned:
             lambda json: msgspec.json.decode(json, type=JobPolicy),
             lambda policy: (msgspec.json.encode(policy).decode(),),
         )
-
+        self.intake = Intake()
+        """As it was last read; an act goes by what `refresh` answers."""
         self._news = False
 
     def forget(self) -> None:
@@ -82,9 +84,10 @@ class Interned:
         tables: tuple[Table[Any], ...] = (self.applications, self.lanes, self.kinds, self.policies)
         for table in tables:
             table.forget()
+        self.intake = Intake()
 
     def made_names(self) -> None:
-        """An act of this store object made names; they are not committed yet."""
+        """An act of this store object made names, or changed what may be claimed; it is not committed yet."""
         self._news = True
 
     def has_news(self) -> bool:
@@ -93,20 +96,25 @@ class Interned:
         news, self._news = self._news, False
         return news
 
-    def refresh(self) -> Steps[None]:
-        """Read what was added since the last time; one small statement when nothing was."""
-        (heights,) = yield Step("interned_heights")
+    def refresh(self) -> Steps[Intake]:
+        """Read what was added since the last time, and what may be claimed; one small statement when nothing is new."""
+        ((*heights, revision),) = yield Step("interned_heights")
         tables: tuple[Table[Any], ...] = (self.applications, self.lanes, self.kinds, self.policies)
         for table, height in zip(tables, heights, strict=True):
             if height > table.height:
                 table.learn((yield Step(table.added_after, (table.height,))))
+        intake = self.intake
+        if revision != intake.revision:
+            # A reader may stand at an earlier moment than another act; what each answers is of its own.
+            self.intake = intake = intake_of(revision, (yield Step("intake")))
+        return intake
 
 
 class Naming:
     """One writing act's way to numbers; it makes those that do not exist yet."""
 
     def __init__(self, interned: Interned) -> None:
-        self._interned = interned
+        self.interned: Final = interned
         self._made: dict[tuple[str, Any], int] = {}
         self._refreshed = False
 
@@ -116,12 +124,12 @@ class Naming:
         if number is None and not self._refreshed:
             # At most once in an act, and before it makes any: what it reads here is committed.
             self._refreshed = True
-            yield from self._interned.refresh()
+            yield from self.interned.refresh()
             number = table.ids.get(value)
         if number is None:
             number = self._made.get((table.add, value))
         if number is None:
             ((number,),) = yield Step(table.add, table.write(value))
             self._made[table.add, value] = number
-            self._interned.made_names()
+            self.interned.made_names()
         return number

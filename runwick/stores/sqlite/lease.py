@@ -17,7 +17,7 @@ from runwick.contracts.activity import Beat, Mark, Report, StackRequest
 from runwick.contracts.ambient import Clock
 from runwick.contracts.attempts import Held, WorkerPresence
 from runwick.contracts.stores import Act
-from runwick.stores.activities import executors_json
+from runwick.stores.activities import executors_json, kinds_json
 from runwick.stores.controls import LOOK_LASTS_MS
 from runwick.stores.sqlite.gate import Gate
 from runwick.stores.sqlite.interned import Interned, Naming
@@ -116,4 +116,5 @@ def _presence(presence: WorkerPresence, application: int, now_ms: int) -> tuple[
         msgspec.json.encode(list(presence.queues)).decode(),
         presence.executors,
         now_ms,
+        kinds_json(presence.kinds),
     )

@@ -1,11 +1,13 @@
 """Jobs under a lease: the attempt that a leased row stands for, and whether a row is still somebody's."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from runwick.contracts.attempts import PAYLOAD_INLINE_MAX_BYTES, Attempt
+from runwick.contracts.limits import Fence
 from runwick.contracts.states import JobState
 from runwick.stores.sqlite.interned import Interned
 from runwick.stores.steps import Step, Steps
@@ -13,26 +15,42 @@ from runwick.stores.steps import Step, Steps
 _COUNTING_BITS: Final = (1 << 61) - 1
 """The part of a UUID that a job's key is added into; the bit above it is cleared, so that nothing carries beyond."""
 
-Holding = tuple[bytes | None, str, int, int | None]
-"""Claim token, state and application (its number) of a lease, and when somebody cancelled its job."""
+Holding = tuple[bytes | None, str, int, int | None, int]
+"""Claim token, state and application (its number) of a lease, when somebody cancelled its job, scopes that it holds."""
 
-NOBODY: Final[Holding] = (None, "", 0, None)
+NOBODY: Final[Holding] = (None, "", 0, None, 0)
 """What there is of a job that is not leased."""
 
 
 def held(attempts: Iterable[Attempt]) -> Steps[dict[int, Holding]]:
     """The leases under these attempts, by job. The token says whether one is still theirs."""
     rows = yield Step("held", (json_list(attempt.job for attempt in attempts),))
-    return {job: (token, state, application, cancel_ms) for job, token, state, application, cancel_ms in rows}
+    return {job: tuple(holding) for job, *holding in rows}
 
 
 def leased(
     interned: Interned, jobs: Sequence[int], *, payload_max_bytes: int = PAYLOAD_INLINE_MAX_BYTES
 ) -> Steps[list[Attempt]]:
-    """The attempts under way of these jobs, in their order; larger payloads stay where they are."""
+    """The attempts under way of these jobs, in their order and without tokens; larger payloads stay where they are."""
     rows = yield Step("leased", (json_list(jobs), payload_max_bytes))
     by_job = {row[0]: row for row in rows}
     return [attempt_of(interned, by_job[job]) for job in jobs]
+
+
+def fenced(attempts: list[Attempt]) -> Steps[list[Attempt]]:
+    """These attempts with their tokens."""
+    holders = [attempt.job for attempt in attempts if attempt.holds]
+    if not holders:
+        return attempts
+    tokens: defaultdict[int, list[tuple[int, Fence]]] = defaultdict(list)
+    for job, scope, key, token, in_order in (yield Step("fences", (json_list(holders),))):
+        tokens[job].append((in_order.index(scope), Fence(key, token)))
+    return [
+        msgspec.structs.replace(attempt, fences=tuple(fence for _, fence in sorted(tokens[attempt.job])))
+        if attempt.job in tokens
+        else attempt
+        for attempt in attempts
+    ]
 
 
 def attempt_of(interned: Interned, row: Sequence[Any]) -> Attempt:
@@ -52,6 +70,8 @@ def attempt_of(interned: Interned, row: Sequence[Any]) -> Attempt:
         max_executions,
         unstarted,
         crashes,
+        limited,
+        holds,
         created_at_ms,
         metadata,
         tenant,
@@ -73,7 +93,7 @@ def attempt_of(interned: Interned, row: Sequence[Any]) -> Attempt:
         generation,
         begun,
         # As the claim judged it: before the charge.
-        max_executions - (executions - begun) >= 2,
+        max_executions - (executions - begun) >= 2 and not limited and not holds,
         crashes,
         unstarted,
         interned.policies.values[policy],
@@ -84,6 +104,7 @@ def attempt_of(interned: Interned, row: Sequence[Any]) -> Attempt:
         tenant,
         traceparent,
         tracestate,
+        holds,
     )
 
 

@@ -1,7 +1,7 @@
 """Reads: one job as it stands, what is left for a worker, and the runs that cost most."""
 
-from collections.abc import Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -13,8 +13,8 @@ from runwick.contracts.states import JobState, Priority
 from runwick.contracts.stores import Act, AttemptRecord, CostlyRun, JobRecord, Outlook
 from runwick.contracts.usage import Usage
 from runwick.stores.sqlite.interned import Interned
-from runwick.stores.sqlite.leased import attempt_id
-from runwick.stores.sqlite.ready import survey
+from runwick.stores.sqlite.leased import attempt_id, json_list
+from runwick.stores.sqlite.ready import numbers_of, survey
 from runwick.stores.steps import Step, Steps
 
 T = TypeVar("T")
@@ -131,35 +131,63 @@ def outlook(
 def _outlook(
     interned: Interned, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind], clock: Clock
 ) -> Steps[Outlook]:
-    yield from interned.refresh()
+    intake = yield from interned.refresh()
     now_ms = clock.now_ms()
     number = interned.applications.ids.get(application)
     if number is None:
-        return Outlook(due=0, later=0, leased=0, undecodable=0, retrying=0, oldest_due_ms=None)
-    due = later = undecodable = 0
+        return Outlook(due=0, later=0, leased=0, undecodable=0, postponed=0, oldest_due_ms=None)
+    due = later = undecodable = blocked = paused = 0
     oldest_due_at_ms = now_ms + 1
-    for waiting in (yield from survey(interned, number, lanes)):
-        ((due_here, later_here),) = yield Step("outlook_waiting", (waiting.lane, waiting.kind, now_ms))
-        if interned.kinds.values[waiting.kind][1] in kinds:
+    paused_lanes = frozenset(intake.paused_lanes(interned.lanes.values))
+    for lane, kind, due_here, later_here, first_due_at_ms, in_lines in (
+        yield from _waiting(interned, number, lanes, now_ms)
+    ):
+        if lane in paused_lanes:
+            paused += due_here + later_here
+        elif interned.kinds.values[kind][1] in kinds:
             due += due_here
             later += later_here
-            oldest_due_at_ms = min(oldest_due_at_ms, waiting.due_at_ms)
+            blocked += due_here if in_lines else 0
+            oldest_due_at_ms = min(oldest_due_at_ms, first_due_at_ms)
         else:
             undecodable += due_here + later_here
     leased = yield Step("outlook_leased", (number,))
-    retrying = yield Step("outlook_retrying", (number, now_ms))
+    postponed = yield Step("outlook_postponed", (number, now_ms))
     return Outlook(
         due=due,
         later=later,
         leased=_mine(interned, leased, lanes, kinds),
         undecodable=undecodable,
-        retrying=_mine(interned, retrying, lanes, kinds),
+        postponed=_mine(interned, (row for row in postponed if row[0] not in paused_lanes), lanes, kinds),
         oldest_due_ms=now_ms - oldest_due_at_ms if oldest_due_at_ms <= now_ms else None,
+        blocked=blocked,
+        paused=paused,
     )
 
 
+class _Waiting(NamedTuple):
+    """How many jobs of one kind wait in one lane, or came from there into lines."""
+
+    lane: int
+    kind: int
+    due: int
+    later: int
+    first_due_at_ms: int
+    in_lines: bool
+
+
+def _waiting(interned: Interned, application: int, lanes: Sequence[Lane], now_ms: int) -> Steps[list[_Waiting]]:
+    found = []
+    numbers = numbers_of(interned, application, lanes)
+    for lane, kind, first_due_at_ms in (yield from survey(numbers)):
+        ((due, later),) = yield Step("outlook_waiting", (lane, kind, now_ms))
+        found.append(_Waiting(lane, kind, due, later, first_due_at_ms, False))
+    rows = yield Step("outlook_lines", (json_list(numbers), now_ms))
+    return found + [_Waiting(lane, kind, due, later, first, True) for lane, kind, due, later, first in rows]
+
+
 def _mine(
-    interned: Interned, counts: Sequence[tuple[int, int, int]], lanes: Sequence[Lane], kinds: frozenset[Kind]
+    interned: Interned, counts: Iterable[tuple[int, int, int]], lanes: Sequence[Lane], kinds: frozenset[Kind]
 ) -> int:
     """The sum of ``lane, kind, count`` over the lanes and kinds asked for."""
     return sum(

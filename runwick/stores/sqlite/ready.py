@@ -4,27 +4,33 @@
 
     survey ── which kinds wait in the plan's lanes, and since when      (one jump per kind, whatever waits)
       │
-    ready ─── lane by lane: the due jobs of the decodable kinds, merged into one order, until the plan is full
+    ready ─── turn by turn: the due jobs of the decodable kinds, merged into one order, until the plan is full
 
 A kind that the worker cannot decode is never read, so no number of such jobs stands in front of a lane. The work is
 bounded by the plan and by the number of kinds that wait, never by the number of jobs.
 """
 
-import itertools
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from runwick.contracts.attempts import CLAIM_MAX_ATTEMPTS, PAYLOAD_INLINE_MAX_BYTES, ClaimPlan, Lane
+from runwick.contracts.attempts import CLAIM_MAX_ATTEMPTS, PAYLOAD_INLINE_MAX_BYTES, ClaimPlan, Lane, LaneTurn
 from runwick.stores.sqlite.interned import Interned
 from runwick.stores.sqlite.leased import json_list
 from runwick.stores.steps import Step, Steps
 
 _CHUNK_MIN: Final = 8
+NO_LANE: Final = 0
+"""The number of a lane that nobody has used."""
 _FRONT: Final = (-1, b"")
 """Before every entry of a lane."""
 
-Entry = tuple[int, bytes, int, int, int, int | None]
-"""(due_at_ms, job_id, job, ahead, payload_bytes, expires_at_ms) of a waiting job; entries sort in claim order."""
+Entry = tuple[int, bytes, int, int, int, int | None, int]
+"""(due_at_ms, job_id, job, ahead, payload_bytes, expires_at_ms, limited) of a waiting job; they sort in claim order."""
+
+
+RESOURCES: Final = 1
+WINDOWED: Final = 2
+"""What `limited` says of a job that needs resources, and of one with rate windows."""
 
 
 class Waiting(NamedTuple):
@@ -34,6 +40,16 @@ class Waiting(NamedTuple):
     kind: int
     due_at_ms: int
     """When its first job is due."""
+
+
+class Turn(NamedTuple):
+    """One turn of a plan, as far as it may be claimed from."""
+
+    lane: int
+    kinds: list[int]
+    """Decodable ones that wait there and are due."""
+    due_by_ms: int
+    most: int
 
 
 class Choice:
@@ -59,7 +75,7 @@ class Choice:
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Go through waiting jobs in claim order; `full` says when the plan has ended."""
-        for _, _, job, ahead, payload_bytes, expires_at_ms in entries:
+        for _, _, job, ahead, payload_bytes, expires_at_ms, _ in entries:
             if expires_at_ms is not None and expires_at_ms <= self._now_ms:
                 self.expired.append(job)
                 continue
@@ -76,28 +92,48 @@ class Choice:
         self.full = self.wanted <= 0
 
 
-def survey(interned: Interned, application: int, lanes: Iterable[Lane]) -> Steps[list[Waiting]]:
-    """What waits in these lanes, in their order."""
-    numbers = [number for lane in lanes if (number := interned.lanes.ids.get((application, lane))) is not None]
-    rank = {number: place for place, number in enumerate(numbers)}
-    rows = yield Step("claim_survey", (json_list(rank),))
+def numbers_of(interned: Interned, application: int, lanes: Iterable[Lane]) -> list[int]:
+    """The numbers of these lanes, in their order; `NO_LANE` for those that nobody has used."""
+    ids = interned.lanes.ids
+    return [ids.get((application, lane), NO_LANE) for lane in lanes]
+
+
+def survey(lanes: Sequence[int]) -> Steps[list[Waiting]]:
+    """What waits in the lanes with these numbers, in their order."""
+    rows = yield Step("claim_survey", (json_list(lanes),))
+    rank = {number: place for place, number in enumerate(lanes)}
     return sorted(map(Waiting._make, rows), key=lambda waiting: rank[waiting.lane])
 
 
-def choose(plan: ClaimPlan, waiting: Iterable[Waiting], now_ms: int) -> Steps[Choice]:
-    """What the plan takes of `waiting`: decodable kinds alone, in the order of the plan's lanes."""
+def turns_of(turns: Sequence[LaneTurn], lanes: Sequence[int], waiting: Iterable[Waiting], now_ms: int) -> list[Turn]:
+    """What each turn of a plan may take of `waiting`, which is decodable; `lanes` are the turns' numbers."""
+    found = [Turn(lane, [], now_ms - turn.waited_ms, turn.most) for turn, lane in zip(turns, lanes, strict=True)]
+    by_lane = {turn.lane: turn for turn in found}
+    for one in waiting:
+        turn = by_lane[one.lane]
+        if one.due_at_ms <= turn.due_by_ms:
+            turn.kinds.append(one.kind)
+    return found
+
+
+def choose(plan: ClaimPlan, turns: Iterable[Turn], now_ms: int) -> Steps[Choice | None]:
+    """What the plan takes, in the order of its turns; None where it meets a job that has limits."""
     choice = Choice(plan, now_ms)
-    for lane, kinds in itertools.groupby(waiting, key=lambda one: one.lane):
-        due = [one.kind for one in kinds if one.due_at_ms <= now_ms]
-        if due and not choice.full:
-            choice.add((yield from _ready(lane, due, now_ms, choice.wanted)))
+    for turn in turns:
+        if turn.kinds and not choice.full:
+            entries = yield from ready(turn, min(turn.most, choice.wanted))
+            for entry in entries:
+                if entry[-1]:
+                    return None
+            choice.add(entries)
     return choice
 
 
-def _ready(lane: int, kinds: Sequence[int], now_ms: int, wanted: int) -> Steps[list[Entry]]:
-    """The first `wanted` due entries of these kinds in one lane."""
+def ready(turn: Turn, wanted: int) -> Steps[list[Entry]]:
+    """The first `wanted` due entries of a turn."""
+    lane, kinds, due_by_ms, _ = turn
     if len(kinds) == 1:
-        only: list[Entry] = yield Step("claim_ready", (lane, kinds[0], now_ms, *_FRONT, wanted))
+        only: list[Entry] = yield Step("claim_ready", (lane, kinds[0], due_by_ms, *_FRONT, wanted))
         return only
     # Every kind is read in chunks. What sorts up to the end of each chunk that may have a successor is final; the
     # kind that bounds it is read on.
@@ -107,7 +143,7 @@ def _ready(lane: int, kinds: Sequence[int], now_ms: int, wanted: int) -> Steps[l
     entries: list[Entry] = []
     while bound is not None and sum(entry[:2] <= bound for entry in entries) < wanted:
         for kind in [kind for kind, end in ends.items() if end == bound]:
-            chunk: list[Entry] = yield Step("claim_ready", (lane, kind, now_ms, *bound, size))
+            chunk: list[Entry] = yield Step("claim_ready", (lane, kind, due_by_ms, *bound, size))
             entries += chunk
             if len(chunk) == size:
                 ends[kind] = chunk[-1][:2]

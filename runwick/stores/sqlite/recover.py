@@ -12,6 +12,7 @@ from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act
 from runwick.stores.sqlite.ending import Endings, under_cancel
 from runwick.stores.sqlite.gate import Gate
+from runwick.stores.sqlite.giving import GivenBack
 from runwick.stores.sqlite.interned import Interned
 from runwick.stores.sqlite.leased import leased
 from runwick.stores.steps import Step, Steps
@@ -47,17 +48,20 @@ def _recover(
     if number is None:
         return 0
     if worker is None:
-        cancels = dict((yield Step("expired", (number, now_ms, limit))))
+        rows = yield Step("expired", (number, now_ms, limit))
     else:
         yield Step("presence_end", (worker, number, now_ms))
-        cancels = dict((yield Step("recover_of_worker", (number, worker, limit))))
-    if not cancels:
+        rows = yield Step("recover_of_worker", (number, worker, limit))
+    if not rows:
         return 0
-    endings = yield from Endings.opened(now_ms)
-    for attempt in (yield from leased(interned, list(cancels), payload_max_bytes=-1)):
+    endings, given_back = (yield from Endings.opened(now_ms)), GivenBack(interned)
+    attempts = yield from leased(interned, [job for job, *_ in rows], payload_max_bytes=-1)
+    for attempt, (job, cancel_requested_at_ms, holds) in zip(attempts, rows, strict=True):
         settlement = decide(attempt)
-        if cancels[attempt.job] is not None:
+        if cancel_requested_at_ms is not None:
             settlement = under_cancel(settlement)
+        given_back.ended(job, holds)
         endings.abandon((JobState.RUNNING if attempt.begun else JobState.RESERVED).value, settlement)
     yield from endings.write()
-    return len(cancels)
+    yield from given_back.call_in(now_ms)
+    return len(rows)

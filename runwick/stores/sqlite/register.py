@@ -2,23 +2,39 @@
 
 from collections.abc import Sequence
 
+from runwick.contracts.ambient import Clock
 from runwick.contracts.attempts import Kind, Lane
+from runwick.contracts.limits import Drift, ScopeNeed
 from runwick.contracts.stores import Act
+from runwick.policy.limit_ids import scope_id
 from runwick.stores.sqlite.gate import Gate
 from runwick.stores.sqlite.interned import Interned, Naming
+from runwick.stores.sqlite.limits import Limits, declare
 from runwick.stores.steps import Steps
 
 
 def register(
-    gate: Gate, interned: Interned, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind]
-) -> Act[None]:
-    """Make known what a worker is about to serve; a second time it changes nothing."""
-    return Act("register", lambda: _register(gate, interned, application, lanes, kinds))
+    gate: Gate,
+    interned: Interned,
+    application: str,
+    lanes: Sequence[Lane],
+    kinds: frozenset[Kind],
+    scopes: Sequence[ScopeNeed],
+    clock: Clock,
+) -> Act[list[Drift]]:
+    """Make known what a worker is about to serve; a second time it changes nothing. Answers the scopes that differ."""
+    return Act("register", lambda: _register(gate, interned, application, lanes, kinds, scopes, clock))
 
 
 def _register(
-    gate: Gate, interned: Interned, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind]
-) -> Steps[None]:
+    gate: Gate,
+    interned: Interned,
+    application: str,
+    lanes: Sequence[Lane],
+    kinds: frozenset[Kind],
+    scopes: Sequence[ScopeNeed],
+    clock: Clock,
+) -> Steps[list[Drift]]:
     gate.admit("register", application)
     naming = Naming(interned)
     number = yield from naming.number(interned.applications, application)
@@ -26,3 +42,14 @@ def _register(
         yield from naming.number(interned.lanes, (number, lane))
     for kind in sorted(kinds):
         yield from naming.number(interned.kinds, (number, kind))
+    if not scopes:
+        return []
+    needs = [(scope_id(application, need.kind, need.key), need) for need in scopes]
+    yield from declare(interned, number, dict(reversed(needs)), clock.now_ms())
+    stored = Limits()
+    yield from stored.read((limit for limit, _ in needs), {})
+    return sorted(
+        Drift(need.kind, need.key, *(f"capacity {value}" for value in (stored.scopes[limit].capacity, need.capacity)))
+        for limit, need in needs
+        if stored.scopes[limit].capacity != need.capacity
+    )

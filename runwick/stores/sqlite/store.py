@@ -12,12 +12,22 @@ from runwick.config.options import SqliteOptions
 from runwick.contracts.activity import Beat, Report, StackAnswer, WorkerRecord
 from runwick.contracts.ambient import Clock, Ids
 from runwick.contracts.attempts import Attempt, Begun, Claim, ClaimPlan, Held, Kind, Lane, WorkerPresence
-from runwick.contracts.controls import ControlAction, ControlCommand, ControlReply
+from runwick.contracts.controls import (
+    ControlAction,
+    ControlCommand,
+    ControlReply,
+    SteerAction,
+    SteerCommand,
+    SteerReply,
+)
 from runwick.contracts.dispatching import Command, Receipt
+from runwick.contracts.errors import ItemFailure
 from runwick.contracts.history import AuditPage, EventPage
+from runwick.contracts.limits import Drift, LimitKind, QueueRecord, RateRecord, ScopeNeed, ScopeRecord, Tended
 from runwick.contracts.outcomes import Answer, Settlement
 from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act, CostlyRun, JobRecord, Outlook
+from runwick.contracts.waiting import WaitReport
 from runwick.stores.sqlite import (
     begin,
     claim,
@@ -27,10 +37,14 @@ from runwick.stores.sqlite import (
     history,
     lease,
     read,
+    receipts,
     recover,
     register,
     release,
     settle,
+    steer,
+    tend,
+    why,
 )
 from runwick.stores.sqlite.clock import StoreClock
 from runwick.stores.sqlite.driver import Driver
@@ -51,7 +65,17 @@ class MakesWorkDue(Act[T]):
     __slots__ = ()
 
 
-class AsksWorkers(Act[T]):
+class Claims(Act[Claim]):
+    """A claim, which may call jobs for other workers."""
+
+    __slots__ = ("called",)
+
+    def __init__(self, act: Act[Claim], steps: Callable[["Claims"], Steps[Claim]]) -> None:
+        super().__init__(act.name, lambda: steps(self))
+        self.called = False
+
+
+class AsksWorkers(MakesWorkDue[T]):
     """An act after whose commit workers have something to hear."""
 
     __slots__ = ("workers",)
@@ -88,7 +112,7 @@ class SqliteStore:
 
     @property
     def profile(self) -> str:
-        return dispatch.PROFILE
+        return receipts.PROFILE
 
     @property
     def description(self) -> str:
@@ -135,27 +159,35 @@ class SqliteStore:
         self._tell(act)
         return answer
 
-    def dispatch(self, commands: Sequence[Command]) -> Act[list[Receipt]]:
-        return _due(dispatch.dispatch(self._gate, self._interned, commands, self._clock))
+    def dispatch(
+        self, commands: Sequence[Command], *, continue_on_conflict: bool = False
+    ) -> Act[list[Receipt | ItemFailure]]:
+        act = dispatch.dispatch(
+            self._gate, self._interned, commands, self._clock, continue_on_conflict=continue_on_conflict
+        )
+        return _due(act)
 
     def resolve(self, application: str, operation_id: bytes) -> Act[Receipt | None]:
         return dispatch.resolve(application, operation_id)
 
-    def register(self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind]) -> Act[None]:
-        return register.register(self._gate, self._interned, application, lanes, kinds)
+    def register(
+        self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind], scopes: Sequence[ScopeNeed] = ()
+    ) -> Act[list[Drift]]:
+        return register.register(self._gate, self._interned, application, lanes, kinds, scopes, self._clock)
 
     def claim(self, plan: ClaimPlan) -> Act[Claim]:
         return self._calm_when_empty(claim.claim(self._gate, self._interned, plan, self._clock, self._ids))
 
     def begin(self, attempt: Attempt) -> Act[Begun]:
-        return begin.begin(self._gate, attempt, self._clock)
+        act = begin.begin(self._gate, self._interned, attempt, self._clock)
+        return _due(act) if attempt.holds else act
 
     def release(self, attempts: Sequence[Attempt]) -> Act[list[Answer]]:
-        return _due(release.release(self._gate, attempts, self._clock))
+        return _due(release.release(self._gate, self._interned, attempts, self._clock))
 
     def settle(self, settlements: Sequence[Settlement]) -> Act[list[Answer]]:
-        act = settle.settle(self._gate, settlements, self._clock)
-        return _due(act) if any(_again_at_once(settlement) for settlement in settlements) else act
+        act = settle.settle(self._gate, self._interned, settlements, self._clock)
+        return _due(act) if any(_makes_due(settlement) for settlement in settlements) else act
 
     def renew(self, report: Report, held: Sequence[Held], lease_ms: int, recovery_interval_ms: int) -> Act[Beat]:
         return lease.renew(self._gate, self._interned, report, held, lease_ms, recovery_interval_ms, self._clock)
@@ -166,7 +198,10 @@ class SqliteStore:
         return _due(recover.recover(self._gate, self._interned, application, decide, limit, worker, self._clock))
 
     def expire(self, application: str, limit: int) -> Act[int]:
-        return expire.expire(self._gate, self._interned, application, limit, self._clock)
+        return _due(expire.expire(self._gate, self._interned, application, limit, self._clock))
+
+    def tend(self, application: str, after: bytes | None, limit: int) -> Act[Tended]:
+        return _due(tend.tend(self._gate, self._interned, application, after, limit, self._clock))
 
     def depart(self, presence: WorkerPresence) -> Act[None]:
         return lease.depart(self._gate, presence, self._clock)
@@ -175,6 +210,10 @@ class SqliteStore:
         asked: set[bytes] = set()
         act = control.control(self._gate, self._interned, command, self._clock, asked.add)
         return _due(act) if command.action in (ControlAction.RETRY, ControlAction.RERUN) else AsksWorkers(act, asked)
+
+    def steer(self, command: SteerCommand) -> Act[SteerReply]:
+        act = steer.steer(self._gate, self._interned, command, self._clock)
+        return act if command.action is SteerAction.PAUSE else _due(act)
 
     def events(self, application: str, after: str | None, limit: int) -> Act[EventPage]:
         return history.events(self._gate, self._interned, application, after, limit)
@@ -188,6 +227,18 @@ class SqliteStore:
     def stack(self, application: str, attempt_id: bytes) -> Act[StackAnswer | None]:
         return history.stack(application, attempt_id)
 
+    def why(self, application: str, job_id: bytes) -> Act[WaitReport | None]:
+        return why.why(self._interned, application, job_id, self._clock)
+
+    def queues(self, application: str) -> Act[list[QueueRecord]]:
+        return why.queues(application)
+
+    def scopes(self, application: str, kind: LimitKind, after: bytes | None, limit: int) -> Act[list[ScopeRecord]]:
+        return why.scopes(application, kind, after, limit)
+
+    def rates(self, application: str, kind: LimitKind, after: bytes | None, limit: int) -> Act[list[RateRecord]]:
+        return why.rates(application, kind, after, limit, self._clock)
+
     def job(self, application: str, job_id: bytes) -> Act[JobRecord | None]:
         return read.job(application, job_id)
 
@@ -199,27 +250,29 @@ class SqliteStore:
 
     def _tell(self, act: Act[Any]) -> None:
         """Wake whom a committed act concerns."""
-        if isinstance(act, MakesWorkDue):
+        if isinstance(act, MakesWorkDue) or (isinstance(act, Claims) and act.called):
             self._hint.tell()
-        elif isinstance(act, AsksWorkers):
+        if isinstance(act, AsksWorkers):
             self._requests.tell(act.workers)
 
     def _calm_when_empty(self, act: Act[Claim]) -> Act[Claim]:
         """An empty claim means an idle worker: still under the write lock it arms the hint."""
 
-        def steps() -> Steps[Claim]:
+        def steps(claims: Claims) -> Steps[Claim]:
             answer = yield from act.steps()
+            claims.called = bool(answer.called_in_ms)
             if not answer.attempts:
                 self._hint.arm()
                 self._driver.calm()
             return answer
 
-        return Act(act.name, steps)
+        return Claims(act, steps)
 
 
 def _due(act: Act[T]) -> Act[T]:
     return MakesWorkDue(act.name, act.steps)
 
 
-def _again_at_once(settlement: Settlement) -> bool:
-    return settlement.state is JobState.RETRYING and not settlement.delay_ms
+def _makes_due(settlement: Settlement) -> bool:
+    """Whether its own job is due at once, or another may be, which waits for what this one held."""
+    return bool(settlement.attempt.holds) or (settlement.state is JobState.RETRYING and not settlement.delay_ms)

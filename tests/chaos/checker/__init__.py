@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from tests.chaos.checker import acceptance, accounting, controls, leases, retries, states
+from tests.chaos.checker import acceptance, accounting, controls, keys, leases, rates, retries, scopes, states, steering
 from tests.chaos.history import History
 
 INVARIANTS: Final[Mapping[str, Callable[[History], Iterator[str]]]] = {
@@ -24,7 +24,12 @@ INVARIANTS: Final[Mapping[str, Callable[[History], Iterator[str]]]] = {
     "I17": leases.one_lease_at_a_time,
     "I18": leases.only_the_owner_writes,
     "I19": leases.a_lost_attempt_is_silent,
+    "I20": scopes.tokens_rise,
+    "I21": scopes.capacities_are_kept,
     "I22": leases.runs_do_not_overlap,
+    "I23": keys.one_live_job_per_active_key,
+    "I24": keys.keys_name_one_job,
+    "I25": rates.rates_are_kept,
     "I31": controls.a_command_is_applied_once,
     "I32": controls.a_change_and_its_audit_stand_together,
     "I34": controls.a_refused_control_has_no_effect,
@@ -33,6 +38,8 @@ INVARIANTS: Final[Mapping[str, Callable[[History], Iterator[str]]]] = {
     "I37": accounting.nothing_is_left_over,
     "I39": accounting.costs_are_possible,
     "I40": accounting.errors_are_storable,
+    "pauses": steering.a_pause_holds,
+    "steering": steering.a_steering_stands_in_the_audit,
     "events": states.events_tell_every_row_once,
 }
 """By the names under which they are reported."""

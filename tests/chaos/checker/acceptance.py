@@ -3,34 +3,51 @@
 import collections
 from collections.abc import Iterator
 
+from runwick.contracts.dispatching import DuplicateMatch
 from runwick.contracts.identity import id_text
-from tests.chaos.history import Call, History
+from tests.chaos.history import Call, Given, History, Wanted
 
 
 def a_receipt_is_kept(history: History) -> Iterator[str]:
     """A receipt means that the job is found afterwards."""
     for call in history.dispatches:
-        for job_id in _receipts(call):
-            if job_id not in history.by_id:
-                yield f"job {id_text(job_id)} was confirmed and is lost"
+        for _, given in confirmed(call):
+            if given.job_id is not None and given.job_id not in history.by_id:
+                yield f"job {id_text(given.job_id)} was confirmed and is lost"
 
 
 def what_failed_was_not_written(history: History) -> Iterator[str]:
     """Where it was said that nothing was written, nothing is there, nor ever ran."""
     ran = {mark.job_id for mark in history.marks}
-    hopes = {wanted.job_id for call in history.dispatches if call.ended != "fail" for wanted in call.asked.jobs}
+    hopes = {wanted.job_id for call in history.dispatches for wanted in _hopes(call)}
     for call in history.dispatches:
-        for wanted in call.asked.jobs if call.ended == "fail" else ():
+        for wanted in call.asked.jobs:
             if wanted.job_id not in hopes and (wanted.job_id in history.by_id or wanted.job_id in ran):
                 yield f"job {id_text(wanted.job_id)} is there although its dispatch failed"
 
 
+def _hopes(call: Call) -> list[Wanted]:
+    """Which of its jobs may be there."""
+    if call.ended == "ok":
+        return [wanted for wanted, given in confirmed(call) if given.job_id is not None]
+    return [] if call.ended == "fail" else list(call.asked.jobs)
+
+
 def an_unknown_end_is_settled_by_sending_again(history: History) -> Iterator[str]:
-    """The same operation sent again ends in the one job that it named from the beginning."""
+    """The same operation sent again ends in the one job that it was first answered with: the one that it named from the
+    beginning, or the one that a key of its had found."""
+    first: dict[bytes, Given] = {}
     for call in history.dispatches:
-        expected = [wanted.job_id for wanted in call.asked.jobs]
-        if call.ended == "ok" and sorted(_receipts(call)) != sorted(expected):
-            yield f"call {call.asked.call} was answered with other jobs than it asked for"
+        for wanted, given in confirmed(call):
+            if given.job_id is None:
+                continue
+            before = first.setdefault(wanted.operation_id, given)
+            if given != before:
+                yield f"operation {id_text(wanted.operation_id)} was answered in two ways"
+            if given.match is DuplicateMatch.NONE and given.job_id != wanted.job_id:
+                yield f"call {call.asked.call} was answered with another job than it asked for"
+            if given.match is not DuplicateMatch.NONE and wanted.job_id in history.by_id:
+                yield f"operation {id_text(wanted.operation_id)} found a job and made one"
 
 
 def an_operation_is_applied_once(history: History) -> Iterator[str]:
@@ -42,14 +59,20 @@ def an_operation_is_applied_once(history: History) -> Iterator[str]:
 
 
 def a_batch_is_whole_or_not_there(history: History) -> Iterator[str]:
-    """All items of a batch or none; receipts in the order of the items."""
+    """All items of a batch or none, but for those that keys lead elsewhere; answers in the order of the items."""
     for call in history.dispatches:
-        expected = [wanted.job_id for wanted in call.asked.jobs]
-        found = sum(job_id in history.by_id for job_id in expected)
-        if found not in (0, len(expected)):
-            yield f"call {call.asked.call}: {found} of {len(expected)} jobs of a batch are there"
-        if call.ended == "ok" and list(_receipts(call)) != expected:
+        plain = [wanted.job_id for wanted in call.asked.jobs if not wanted.keyed]
+        found = sum(job_id in history.by_id for job_id in plain)
+        if found not in (0, len(plain)):
+            yield f"call {call.asked.call}: {found} of {len(plain)} jobs of a batch are there"
+        if call.ended != "ok":
+            continue
+        told = [given.job_id for wanted, given in confirmed(call) if not wanted.keyed]
+        if len(call.asked.jobs) != len(list(confirmed(call))) or told != plain:
             yield f"call {call.asked.call}: receipts do not stand in the order of the items"
+        for wanted, given in confirmed(call):
+            if given.job_id == wanted.job_id and wanted.job_id not in history.by_id:
+                yield f"call {call.asked.call}: an item that was confirmed is not there"
 
 
 def nothing_came_from_nowhere(history: History) -> Iterator[str]:
@@ -62,5 +85,7 @@ def nothing_came_from_nowhere(history: History) -> Iterator[str]:
         yield f"job {id_text(job_id)} ran and is not in the store"
 
 
-def _receipts(call: Call) -> list[bytes]:
-    return list(call.answer.receipts) if call.answer is not None and call.ended == "ok" else []
+def confirmed(call: Call) -> Iterator[tuple[Wanted, Given]]:
+    """What was asked with what was answered, where it was."""
+    if call.answer is not None and call.ended == "ok":
+        yield from zip(call.asked.jobs, call.answer.given, strict=False)

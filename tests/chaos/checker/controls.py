@@ -127,8 +127,15 @@ def _is_cancelled(history: History, job: StoredJob, generation: int) -> bool:
 
 
 def a_refused_control_has_no_effect(history: History) -> Iterator[str]:
-    """A target that is refused, or a command that failed, changed nothing."""
+    """A target that is refused, or a command that failed, changed nothing. One that met an active key of another job is
+    judged anew when it is sent again."""
     rows = {(record.command_id, record.job_id) for record in history.audit}
+    rows -= {
+        (call.asked.command_id, answer.job_id)
+        for call in history.controls
+        for answer in (call.answer.answers if call.answer is not None else ())
+        if answer.code == "uniqueness_conflict"
+    }
     hopes = {call.asked.command_id for call in history.controls if call.ended != "fail"}
     for call in history.controls:
         if call.ended == "fail" and call.asked.command_id not in hopes:

@@ -92,8 +92,10 @@ def delays_are_the_policys_and_drawn_once(history: History) -> Iterator[str]:
                 if (wrong := _delay(job.policy, execution, attempt)) is not None:
                     yield f"job {id_text(job.record.job_id)}, attempt {generation}.{attempt.number}: {wrong}"
             last = attempts[-1] if attempts else None
-            if generation == job.record.generation and last is not None and (wrong := _wait(job, last)) is not None:
-                yield f"job {id_text(job.record.job_id)}: {wrong}"
+            if generation == job.record.generation and last is not None:
+                wrong = _wait(job, last, deferred=job.record.job_id in history.limited)
+                if wrong is not None:
+                    yield f"job {id_text(job.record.job_id)}: {wrong}"
 
 
 def _delay(policy: JobPolicy, execution: int, attempt: AttemptRecord) -> str | None:
@@ -107,12 +109,14 @@ def _delay(policy: JobPolicy, execution: int, attempt: AttemptRecord) -> str | N
     return None
 
 
-def _wait(job: StoredJob, last: AttemptRecord) -> str | None:
+def _wait(job: StoredJob, last: AttemptRecord, *, deferred: bool) -> str | None:
+    """A rate window may have made it wait for longer."""
     record = job.record
     if record.state is not JobState.RETRYING or job.payload_bytes > PAYLOAD_INLINE_MAX_BYTES:
         return None  # one that was abandoned before it began waits for another reason
     if last.delay_ms is None:
         return f"it waits without a delay after {last.outcome}" if last.outcome in _WAIT_A_DELAY else None
-    if record.due_at_ms != last.ended_at_ms + last.delay_ms:
+    early_ms = last.ended_at_ms + last.delay_ms - (record.due_at_ms or 0)
+    if early_ms > 0 or (early_ms < 0 and not deferred):
         return f"it waits until {record.due_at_ms}, its delay ends at {last.ended_at_ms + last.delay_ms}"
     return None

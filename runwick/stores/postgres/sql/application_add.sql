@@ -7,5 +7,7 @@ WITH added AS (
   WHERE runwick.gate($1, $2::integer, NULL, $5, $3, $4)
   ON CONFLICT (name) DO NOTHING
   RETURNING id
+), counted AS (
+  INSERT INTO runwick.intake (application) SELECT id FROM added
 )
 INSERT INTO runwick.recovery (application, next_at_ms) SELECT id, 0 FROM added;

@@ -1,9 +1,10 @@
 -- Authorise and charge an attempt that is only reserved, while its lease holds, and read its payload. One that has
 -- begun is read again and not charged again. A job that somebody cancelled, or that has expired, is closed instead and
 -- not charged.
--- takes: the gate's $1 to $4; job, claim token
--- returns: whether the row was free, why the job was closed instead, executions, payload; no row when it is no longer
---          the caller's
+-- takes: the gate's $1 to $4; job, claim token; how many jobs to call at most
+-- returns: whether the row was free, why the job was closed instead, executions, payload, and three NULLs; no row when it
+--          is no longer the caller's. Behind four NULLs, lane, due_at_ms and job of those that were called for the scopes
+--          that came free
 WITH seen AS MATERIALIZED (
   SELECT hot.application
   FROM runwick.hot AS hot
@@ -42,8 +43,13 @@ WITH seen AS MATERIALIZED (
     CASE ended WHEN 'expired' THEN 'failed' ELSE 'cancelled' END, ended
   FROM held
   WHERE ended IS NOT NULL
+), called AS MATERIALIZED (
+  SELECT called.*
+  FROM runwick.free((SELECT array_agg(job) FROM held WHERE ended IS NOT NULL AND holds > 0), $7::integer) AS called
 )
-SELECT true, held.ended, held.executions + (held.state = 'reserved')::integer, job.payload
-FROM held JOIN runwick.job AS job ON job.id = held.job
+SELECT true, held.ended, held.executions + (held.state = 'reserved')::integer, job.payload, nobody.*
+FROM held JOIN runwick.job AS job ON job.id = held.job LEFT JOIN called AS nobody ON false
 UNION ALL
-SELECT false, NULL, NULL, NULL FROM gate CROSS JOIN seen WHERE NOT EXISTS (SELECT FROM locked);
+SELECT false, NULL, NULL, NULL, NULL, NULL, NULL FROM gate CROSS JOIN seen WHERE NOT EXISTS (SELECT FROM locked)
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, called.lane, called.due_at_ms, called.job FROM called;

@@ -1,11 +1,12 @@
 -- Cancel jobs, all in one go: those that wait are closed, those that are leased are asked to stop. What does not stand as
--- the caller saw it is left alone. If somebody else's transaction holds one of them, or the command was applied before,
--- nothing is written.
+-- the caller saw it is left alone. A place that one of them was called in for, or promised, is passed on. If somebody
+-- else's transaction holds one of them, or the command was applied before, nothing is written.
 -- takes: the gate's $1 to $4; application; command id, fingerprint, actor, its name for people, its scheme, reason;
---        $12 to $14, per job: id, generation, revision
+--        $12 to $14, per job: id, generation, revision; how many jobs to call at most
 -- returns: of a command that was applied before its fingerprint and its reply; otherwise NULL and the reply, NULL if one
 --          of the jobs is held by somebody. A reply is a JSON array with, per job, an array of: id, code, state,
---          generation, revision, whether it is asked to stop, NULL
+--          generation, revision, whether it is asked to stop, NULL. Then three NULLs; and behind two of them, lane,
+--          due_at_ms and job of those that were called
 WITH before AS MATERIALIZED (
   SELECT command.fingerprint, command.reply
   FROM runwick.command AS command
@@ -20,7 +21,8 @@ WITH before AS MATERIALIZED (
     coalesce(live.state, closing.state) AS state,
     coalesce(live.generation, closing.generation) AS generation,
     coalesce(live.revision, closing.revision) AS revision,
-    live.job IS NOT NULL AS lives, live.claim IS NOT NULL AS is_leased, live.claim, live.executions,
+    live.job IS NOT NULL AS lives, live.claim IS NOT NULL AS is_leased, live.claim, live.executions, live.called,
+    live.due_at_ms,
     live.cancel_requested_at_ms IS NOT NULL AS stops,
     live.job IS NULL AND (
       SELECT true FROM runwick.hot AS hot WHERE hot.job = asked.job AND hot.application = $5
@@ -29,7 +31,8 @@ WITH before AS MATERIALIZED (
   JOIN unnest($12::uuid[], $13::bigint[], $14::bigint[]) WITH ORDINALITY AS asked (job, generation, revision, place)
     ON gate.open
   LEFT JOIN LATERAL (
-    SELECT hot.job, hot.state, hot.generation, hot.revision, hot.claim, hot.executions, hot.cancel_requested_at_ms
+    SELECT hot.job, hot.state, hot.generation, hot.revision, hot.claim, hot.executions, hot.cancel_requested_at_ms,
+      hot.called, hot.due_at_ms
     FROM runwick.hot AS hot
     WHERE hot.job = asked.job AND hot.application = $5
     FOR UPDATE SKIP LOCKED
@@ -56,6 +59,7 @@ WITH before AS MATERIALIZED (
   SELECT judged.*, head.now_ms FROM head JOIN judged ON head.whole WHERE judged.code IS NULL
 ), gone AS (
   DELETE FROM runwick.hot AS hot USING change WHERE hot.job = change.job AND NOT change.is_leased
+  RETURNING 1
 ), closed AS (
   INSERT INTO runwick.closing (
     job, generation, application, revision, executions, ended_at_ms, cancel_requested_at_ms, state, code
@@ -99,13 +103,25 @@ WITH before AS MATERIALIZED (
   SELECT $5::integer, $6, head.now_ms, $7, reply.json
   FROM head CROSS JOIN reply
   WHERE EXISTS (SELECT FROM change)
+), called AS MATERIALIZED (
+  SELECT next.*
+  FROM (
+    SELECT array_agg(called ORDER BY called, due_at_ms, job) AS limits,
+      array_agg(due_at_ms ORDER BY called, due_at_ms, job) AS dues_ms
+    FROM change
+    WHERE called IS NOT NULL AND NOT is_leased
+      AND (SELECT count(*) FROM gone) IS NOT NULL  -- first who goes: some of them may stand in that line
+  ) AS passed
+  CROSS JOIN LATERAL runwick.pass_on(passed.limits, passed.dues_ms, $15::integer) AS next
 ), told AS MATERIALIZED (
   SELECT pg_notify('runwick', $5 || ':' || (SELECT claim.worker FROM runwick.claim AS claim WHERE claim.token = change.claim))
   FROM change
   WHERE is_leased
 )
-SELECT before.fingerprint, before.reply FROM before
+SELECT before.fingerprint, before.reply, NULL::integer, NULL::bigint, NULL::uuid FROM before
 UNION ALL
-SELECT NULL, CASE WHEN head.whole THEN reply.json END
+SELECT NULL, CASE WHEN head.whole THEN reply.json END, NULL, NULL, NULL
 FROM gate JOIN head ON gate.open CROSS JOIN reply
-WHERE (SELECT count(*) FROM told) IS NOT NULL;
+WHERE (SELECT count(*) FROM told) IS NOT NULL
+UNION ALL
+SELECT NULL, NULL, called.lane, called.due_at_ms, called.job FROM called;

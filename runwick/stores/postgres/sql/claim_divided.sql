@@ -1,4 +1,4 @@
--- What `claim` does, for jobs of which not all can be taken: some end the claim, some have expired.
+-- What `claim` does, for jobs without limits of which not all can be taken: some end the claim, some have expired.
 --
 --   candidate   the first due rows behind each lane's mark, locked; what somebody else has locked is passed over
 --   judged      row by row, how many reasons there are so far to end the claim
@@ -7,37 +7,39 @@
 -- Candidates come in the order of the lanes, within a lane in claim order, and are not sorted again: all that follows
 -- keeps their order.
 -- takes: what `claim` takes
--- returns: first one row of now_ms, whether the token has claimed before, whether a job that may not run ahead ended
---          the claim, whether everything due was seen, when the next is due (now, if something is; NULL, if nothing
---          will be); then, behind five NULLs, one row per job that was taken: due_at_ms and the columns of an attempt
---          under way
+-- returns: as `claim`; but in the fourth column 'lone', if a job that may not run ahead ended the claim; 'limited', if some
+--          have limits, and then nothing was written; and in the fifth NULL, if some had expired
 WITH gate AS MATERIALIZED (
   SELECT runwick.gate($1, $2::integer, $5::integer, 'claim', $3, $4) AS open,
-    EXISTS (SELECT FROM runwick.claim AS before WHERE before.token = $6) AS claimed_before
+    EXISTS (SELECT FROM runwick.claim AS before WHERE before.token = $6) AS claimed_before,
+    (SELECT intake.revision FROM runwick.intake AS intake WHERE intake.application = $5) <> $20 AS moved
 ), asking AS MATERIALIZED (
-  SELECT runwick.now_ms() AS now_ms FROM gate WHERE gate.open AND NOT gate.claimed_before
+  SELECT runwick.now_ms() AS now_ms FROM gate WHERE gate.open AND NOT gate.claimed_before AND NOT gate.moved
 ), candidate AS MATERIALIZED (
   SELECT hot.job, hot.payload_bytes, hot.max_executions - hot.executions < 2 AS lone,
-    coalesce(hot.expires_at_ms <= asking.now_ms, false) AS expired
+    coalesce(hot.expires_at_ms <= asking.now_ms, false) AS expired, hot.limited
   FROM asking
-  CROSS JOIN unnest($9::bigint[], $10::bigint[], $11::uuid[]) AS lane (id, due_at_ms, job)
+  CROSS JOIN unnest($9::bigint[], $10::bigint[], $11::uuid[], $18::bigint[], $19::bigint[])
+    AS lane (id, due_at_ms, job, most, waited_ms)
   CROSS JOIN LATERAL (
-    SELECT hot.job, hot.payload_bytes, hot.executions, hot.max_executions, hot.expires_at_ms
+    SELECT hot.job, hot.payload_bytes, hot.executions, hot.max_executions, hot.expires_at_ms, hot.limited
     FROM runwick.hot AS hot
-    WHERE hot.lane = lane.id AND hot.due_at_ms <= asking.now_ms
+    WHERE hot.lane = lane.id AND hot.due_at_ms <= asking.now_ms - lane.waited_ms
       AND (hot.due_at_ms, hot.job) > (lane.due_at_ms, lane.job)
-      AND hot.kind = ANY ($12::bigint[]) AND hot.claim IS NULL
+      AND hot.kind = ANY ($12::bigint[]) AND hot.claim IS NULL AND hot.line IS NULL
     ORDER BY hot.due_at_ms, hot.job
-    LIMIT greatest($14, 1)
+    LIMIT lane.most
     FOR UPDATE SKIP LOCKED
   ) AS hot
   LIMIT greatest($14, 1)
 ), head AS MATERIALIZED (
-  SELECT runwick.now_ms() AS now_ms, count(*) AS found FROM candidate
-), counted AS (
-  SELECT candidate.*, count(*) OVER so_far AS place, count(*) FILTER (WHERE NOT expired) OVER so_far AS number,
-    sum(payload_bytes) FILTER (WHERE NOT expired) OVER so_far AS bytes
+  SELECT runwick.now_ms() AS now_ms, count(*) AS found, coalesce(bool_or(expired), false) AS expired,
+    coalesce(bool_or(limited), false) AS limited
   FROM candidate
+), counted AS (
+  SELECT candidate.*, count(*) OVER so_far AS place, count(*) FILTER (WHERE NOT candidate.expired) OVER so_far AS number,
+    sum(payload_bytes) FILTER (WHERE NOT candidate.expired) OVER so_far AS bytes
+  FROM head JOIN candidate ON NOT head.limited
   WINDOW so_far AS (ROWS UNBOUNDED PRECEDING)
 ), judged AS MATERIALIZED (
   SELECT reasoned.*, count(reason) OVER (ROWS UNBOUNDED PRECEDING) AS reasons
@@ -85,12 +87,18 @@ WITH gate AS MATERIALIZED (
 SELECT
   asking.now_ms,
   gate.claimed_before,
-  EXISTS (SELECT FROM judged WHERE judged.reasons = 1 AND judged.reason = 'lone'),
-  head.found < greatest($14, 1) AND NOT EXISTS (SELECT FROM judged WHERE judged.reasons > 0),
+  gate.moved,
+  CASE
+    WHEN head.limited THEN 'limited'
+    WHEN EXISTS (SELECT FROM judged WHERE judged.reasons = 1 AND judged.reason = 'lone') THEN 'lone'
+  END,
+  CASE
+    WHEN NOT head.expired THEN head.found >= greatest($14, 1) OR EXISTS (SELECT FROM judged WHERE judged.reasons > 0)
+  END,
   CASE WHEN head.found > 0 THEN asking.now_ms ELSE (
     -- The next due row of each lane; behind a thousand of which none can be decoded it is time to look again.
     SELECT min(next.due_at_ms)
-    FROM unnest($9::bigint[]) AS lane (id)
+    FROM unnest($9::bigint[], $19::bigint[]) AS lane (id, waited_ms)
     CROSS JOIN LATERAL (
       SELECT later.due_at_ms
       FROM (
@@ -98,7 +106,7 @@ SELECT
         FROM (
           SELECT hot.due_at_ms, hot.kind, hot.claim
           FROM runwick.hot AS hot
-          WHERE hot.lane = lane.id AND hot.due_at_ms > asking.now_ms
+          WHERE hot.lane = lane.id AND hot.due_at_ms > asking.now_ms - lane.waited_ms AND hot.line IS NULL
           ORDER BY hot.due_at_ms, hot.job
           LIMIT 1000
         ) AS ahead
@@ -110,4 +118,4 @@ SELECT
   nobody.*
 FROM gate CROSS JOIN head LEFT JOIN asking ON true LEFT JOIN leased AS nobody ON false
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, leased.* FROM leased;
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, leased.* FROM leased;

@@ -4,8 +4,9 @@
 -- takes: the gate's $1 to $4; application; check_at_ms and token behind which to look, how many claims, attempts at most;
 --        the workers that are dead, if it is about these
 -- returns: how many claims were looked at, check_at_ms and token of the last; claim token, first attempt id, place in
---          the claim (from 1), and the columns of an attempt under way, without its payload (all NULL in the one row of a
---          look that finds none); the longest expired first
+--          the claim (from 1), the columns of an attempt under way, without its payload, whether its job has limits of its
+--          own, how many scopes it holds, and NULL (all NULL in the one row of a look that finds none); the longest
+--          expired first
 WITH gate AS MATERIALIZED (
   SELECT asked.*, CASE WHEN asked.of_workers THEN 9223372036854775807 ELSE asked.now_ms END AS end_ms
   FROM (
@@ -56,5 +57,6 @@ SELECT
   expired.claim, expired.first_attempt_id, expired.place,
   expired.job, expired.lane, expired.kind, job.policy, expired.state = 'running', expired.generation, expired.attempts,
   expired.executions, expired.max_executions, expired.unstarted, expired.crashes, expired.payload_bytes,
-  job.created_at_ms, job.metadata, job.tenant, job.traceparent, job.tracestate, NULL::bytea
+  job.created_at_ms, job.metadata, job.tenant, job.traceparent, job.tracestate, NULL::bytea, expired.limited,
+  expired.holds, NULL::json
 FROM last LEFT JOIN (expired JOIN runwick.job AS job ON job.id = expired.job) ON true;

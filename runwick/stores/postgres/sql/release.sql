@@ -1,15 +1,16 @@
 -- Free rows as if they had not been claimed: the due time and all that counts failures stay. A job that somebody
 -- cancelled is closed instead. A row that somebody else's transaction holds is not waited for.
--- takes: the gate's $1 to $4; per attempt: job, claim token
--- returns: place (from 1), 'done' with lane, due_at_ms and job, or 'cancelled', or 'locked', or 'not_yours'
+-- takes: the gate's $1 to $4; per attempt: job, claim token; how many jobs to call at most
+-- returns: place (from 1), 'done' with lane, due_at_ms and job, or 'cancelled', or 'locked', or 'not_yours'; then, with
+--          'called', lane, due_at_ms and job of those that were called for the scopes that came free
 WITH member AS MATERIALIZED (
   SELECT
     asked.job, hot.state, hot.application, hot.generation, hot.revision, hot.executions, hot.cancel_requested_at_ms,
-    hot.told_xid, asked.claim, asked.place
+    hot.told_xid, hot.holds, asked.claim, asked.place
   FROM unnest($5::uuid[], $6::uuid[]) WITH ORDINALITY AS asked (job, claim, place)
   LEFT JOIN LATERAL (
     SELECT hot.state, hot.application, hot.generation, hot.revision, hot.executions, hot.cancel_requested_at_ms,
-      hot.told_xid
+      hot.told_xid, hot.holds
     FROM runwick.hot AS hot
     WHERE hot.job = asked.job AND hot.claim = asked.claim
     FOR UPDATE SKIP LOCKED
@@ -27,6 +28,7 @@ WITH member AS MATERIALIZED (
     revision = hot.revision + 1,
     attempts = hot.attempts - 1,
     executions = hot.executions - (hot.state = 'running')::integer,
+    holds = 0,
     claim = NULL,
     begun_at_ms = NULL,
     lease_until_ms = NULL
@@ -45,6 +47,10 @@ WITH member AS MATERIALIZED (
     cancel_requested_at_ms, 'cancelled', 'cancel_requested'
   FROM gate CROSS JOIN member
   WHERE gate.open AND cancel_requested_at_ms IS NOT NULL
+), called AS MATERIALIZED (
+  SELECT called.*
+  FROM runwick.free((SELECT array_agg(member.job) FROM gate JOIN member ON gate.open AND member.holds > 0), $7::integer)
+    AS called
 )
 SELECT freed.place, 'done', freed.lane, freed.due_at_ms, freed.job FROM freed
 UNION ALL
@@ -53,4 +59,6 @@ SELECT
   CASE WHEN member.state IS NOT NULL THEN 'cancelled' WHEN hot.job IS NULL THEN 'not_yours' ELSE 'locked' END,
   NULL, NULL, NULL
 FROM member LEFT JOIN runwick.hot AS hot ON hot.job = member.job AND hot.claim = member.claim
-WHERE member.state IS NULL OR member.cancel_requested_at_ms IS NOT NULL;
+WHERE member.state IS NULL OR member.cancel_requested_at_ms IS NOT NULL
+UNION ALL
+SELECT NULL, 'called', called.lane, called.due_at_ms, called.job FROM called;

@@ -5,7 +5,8 @@
 -- takes: the gate's $1 to $4; application; per attempt: job, claim token, begun_at_ms (NULL: no mark); how many of them,
 --        from the first on, are to be renewed; lease_ms; worker, host, process, queues (JSON), executors; what each of
 --        these does (JSON, or nothing new); attempt ids and texts of stacks; recovery_interval_ms, for how long a worker
---        is remembered; for how long a stack is waited for, how many are asked for at most
+--        is remembered; for how long a stack is waited for, how many are asked for at most; which kinds it decodes
+--        (JSON; NULL: as told before)
 -- returns: what, job, claim token, attempt id: 'lost' or 'locked' for each lease that was not renewed, 'cancel' and
 --          'look' for each attempt to stop or to look at, 'recover' if the pass is this worker's
 WITH asked AS MATERIALIZED (
@@ -32,10 +33,14 @@ WITH asked AS MATERIALIZED (
   WHERE gate.open AND asked.lease_until_ms > gate.now_ms AND hot.job = asked.job
     AND (asked.renews OR asked.begun_at_ms IS DISTINCT FROM hot.begun_at_ms)
 ), present AS (
-  INSERT INTO runwick.worker (id, application, host, process, queues, executors, seen_at_ms)
-  SELECT $11, $5::integer, $12, $13::integer, $14, $15::integer, gate.now_ms FROM gate WHERE gate.open
-  ON CONFLICT (id) DO UPDATE
-    SET queues = excluded.queues, executors = excluded.executors, seen_at_ms = excluded.seen_at_ms
+  INSERT INTO runwick.worker AS own (id, application, host, process, queues, executors, seen_at_ms, kinds)
+  SELECT $11, $5::integer, $12, $13::integer, $14, $15::integer, gate.now_ms, $23 FROM gate WHERE gate.open
+  ON CONFLICT (id) DO UPDATE SET
+    application = excluded.application,
+    queues = excluded.queues,
+    executors = excluded.executors,
+    seen_at_ms = excluded.seen_at_ms,
+    kinds = coalesce(excluded.kinds, own.kinds)
 ), told AS (
   INSERT INTO runwick.activity (worker, told_at_ms, executors)
   SELECT $11, gate.now_ms, told.executors

@@ -11,16 +11,17 @@
 --        rss_peak_bytes, usage, delay_ms, error, result, death, black_box;
 --        $20 to $25, per way to end: claim token, outcome, its code, state, its code, the state that does not allow it;
 --        $26 to $28, likewise, if a cancel stands: outcome (NULL: nothing else is written), its code, the state's code;
---        $29: claims of which nothing is left
+--        $29: claims of which nothing is left; how many jobs to call at most
 -- returns: place (from 1), 'done' (it was settled so before; of recovery, which counts what it closes itself, that is
 --          'not_yours'), 'waits' with lane, due_at_ms and job, 'cancelled', 'locked', 'not_yours' or 'illegal'; no row for
---          the others, which are closed
+--          the others, which are closed; then, with 'called', lane, due_at_ms and job of those that were called for the
+--          scopes that came free
 WITH member AS MATERIALIZED (
   SELECT
     hot.state AS stood, asked.job, hot.generation, hot.attempts, asked.way, hot.application, hot.revision,
     hot.executions, hot.kind, asked.attempt_id, coalesce(asked.begun_at_ms, hot.begun_at_ms) AS begun_at_ms,
     asked.wall_us, asked.cpu_us, asked.rss_peak_bytes, asked.usage, asked.delay_ms, asked.place, asked.error,
-    asked.result, asked.death, asked.black_box, hot.cancel_requested_at_ms,
+    asked.result, asked.death, asked.black_box, hot.cancel_requested_at_ms, hot.holds,
     greatest(pg_current_xact_id(), hot.told_xid) AS told_xid,
     hot.cancel_requested_at_ms IS NOT NULL AND ($26::text[])[asked.way] IS NOT NULL AS stops
   FROM unnest(
@@ -33,7 +34,7 @@ WITH member AS MATERIALIZED (
   LEFT JOIN LATERAL (
     SELECT
       hot.state, hot.generation, hot.attempts, hot.application, hot.revision, hot.executions, hot.kind, hot.begun_at_ms,
-      hot.cancel_requested_at_ms, hot.told_xid
+      hot.cancel_requested_at_ms, hot.told_xid, hot.holds
     FROM runwick.hot AS hot
     WHERE hot.job = asked.job AND hot.claim = ($20::uuid[])[asked.way]
       AND ($5 <> 'recover' OR cardinality($6::uuid[]) > 0 OR hot.lease_until_ms <= runwick.now_ms())
@@ -101,6 +102,7 @@ WITH member AS MATERIALIZED (
       ELSE hot.expires_at_ms
     END,
     told_xid = member.told_xid,
+    holds = 0,
     claim = NULL,
     begun_at_ms = NULL,
     lease_until_ms = NULL
@@ -125,6 +127,10 @@ WITH member AS MATERIALIZED (
 ), ended AS (
   DELETE FROM runwick.hot AS hot USING gate CROSS JOIN member
   WHERE gate.open AND stood IS NOT NULL AND (stops OR ($23::text[])[way] <> 'retrying') AND hot.job = member.job
+), called AS MATERIALIZED (
+  SELECT called.*
+  FROM runwick.free((SELECT array_agg(member.job) FROM gate JOIN member ON gate.open AND member.holds > 0), $30::integer)
+    AS called
 ), finished AS (
   DELETE FROM runwick.claim AS claim USING gate WHERE gate.open AND claim.token = ANY ($29::uuid[])
 ), departed AS (
@@ -153,4 +159,6 @@ SELECT
   END,
   NULL, NULL, NULL
 FROM member
-WHERE stood IS NULL OR stops OR stood = ($25::text[])[way];
+WHERE stood IS NULL OR stops OR stood = ($25::text[])[way]
+UNION ALL
+SELECT NULL, 'called', called.lane, called.due_at_ms, called.job FROM called;

@@ -1,6 +1,6 @@
 -- End attempts for good that leave nothing but numbers behind, all of them or none: most settlements are such, and a
--- statement costs by its parts, used or not. If one is not the caller's, not free, not running or asked to stop, nothing
--- is written, and `settle` says what is to be said of each.
+-- statement costs by its parts, used or not. If one is not the caller's, not free, not running, asked to stop or holds a
+-- scope, nothing is written, and `settle` says what is to be said of each.
 -- takes: the gate's $1 to $4; application;
 --        $6 to $13, per attempt: job, attempt id, its way to end (from 1), begun_at_ms, wall_us, cpu_us,
 --        rss_peak_bytes, usage;
@@ -21,7 +21,7 @@ WITH gate AS MATERIALIZED (
     SELECT hot.generation, hot.attempts, hot.application, hot.revision, hot.executions, hot.kind, hot.begun_at_ms
     FROM runwick.hot AS hot
     WHERE hot.job = asked.job AND hot.claim = ($14::uuid[])[asked.way] AND hot.state = 'running'
-      AND hot.cancel_requested_at_ms IS NULL AND gate.open
+      AND hot.cancel_requested_at_ms IS NULL AND hot.holds = 0 AND gate.open
     FOR UPDATE SKIP LOCKED
   ) AS hot
 ), head AS MATERIALIZED (

@@ -5,7 +5,7 @@ UPDATE runwick_hot SET
   revision = revision + 1,
   attempts = attempts + 1,
   executions = executions + ?3,
-  ahead = max_executions - executions - ?3 >= 2,
+  ahead = max_executions - executions - ?3 >= 2 AND NOT limited,
   claim = ?4,
   lease_until_ms = ?5
 WHERE job IN (SELECT value FROM json_each(?1));

@@ -2,5 +2,7 @@
 -- takes: lane, kind, now_ms
 -- returns: due now, due later
 SELECT
-  (SELECT count(*) FROM runwick_hot WHERE lane = ?1 AND kind = ?2 AND lease_until_ms IS NULL AND due_at_ms <= ?3),
-  (SELECT count(*) FROM runwick_hot WHERE lane = ?1 AND kind = ?2 AND lease_until_ms IS NULL AND due_at_ms > ?3);
+  (SELECT count(*) FROM runwick_hot WHERE lane = ?1 AND kind = ?2 AND lease_until_ms IS NULL AND line IS NULL
+     AND due_at_ms <= ?3),
+  (SELECT count(*) FROM runwick_hot WHERE lane = ?1 AND kind = ?2 AND lease_until_ms IS NULL AND line IS NULL
+     AND due_at_ms > ?3);

@@ -5,7 +5,8 @@ UPDATE runwick_hot SET
   revision = revision + 1,
   attempts = attempts - 1,
   executions = executions - (state = 'running'),
-  ahead = max_executions - executions + (state = 'running') >= 2,
+  ahead = max_executions - executions + (state = 'running') >= 2 AND NOT limited,
+  holds = 0,
   claim = NULL,
   begun_at_ms = NULL,
   lease_until_ms = NULL

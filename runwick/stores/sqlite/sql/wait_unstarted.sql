@@ -12,6 +12,7 @@ UPDATE runwick_hot AS hot SET
     expires_at_ms,
     ?2 + (SELECT job.expires_at_ms - job.created_at_ms FROM runwick_job AS job WHERE job.position = hot.job)
   ) ELSE expires_at_ms END,
+  holds = 0,
   claim = NULL,
   begun_at_ms = NULL,
   lease_until_ms = NULL
