@@ -12,7 +12,7 @@ import msgspec
 import psycopg
 import pytest
 
-from runwick.contracts.controls import ControlAction, ControlReply
+from runwick.contracts.controls import ControlAction, ControlCommand, ControlReply
 from runwick.contracts.history import EventKind
 from runwick.contracts.identity import id_text
 from tests.conformance.ground import APPLICATION, Bench
@@ -43,6 +43,7 @@ class Case:
         self.bench = stand.bench()
         self.scene = set_scene(self.bench)
         self.order = self.bench.order(action, *(self.scene.targets[job] for job in targets(self.scene)))
+        self.audited = len(self.bench.audit())
         self.before = self.told()
 
     def send(self) -> str:
@@ -75,7 +76,7 @@ def check_done(case: Case, reply: ControlReply) -> None:
     for answer in reply.answers:
         job = case.bench.job(answer.job_id)
         assert (job.state, job.generation, job.revision) == (answer.state, answer.generation, answer.revision)
-    audit = case.bench.audit()
+    audit = case.bench.audit()[case.audited :]
     assert [record.job_id for record in audit] == [answer.job_id for answer in done]
     assert {record.command_id for record in audit} == {case.order.command_id}
     events = [event for event in case.bench.events() if event.what is EventKind.CONTROLLED]
@@ -142,7 +143,7 @@ def test_f149_a_job_is_never_without_a_life_and_never_has_two(stand: Stand, name
     """Killed at each crossing: the last generation stands closed, or the next one waits, and one commit has done it."""
     opened = []
     for _, _, case in each_kill(stand, lambda: Case(stand, name), Case.send):
-        closed, live, written = lives(stand, case.order.targets[0].job_id)
+        closed, live, written = lives(stand, case.order)
         assert closed == [1]
         assert (live, written) in [([], []), ([2], ["audit", "command", "hot"])]
         opened.append(bool(live))
@@ -152,9 +153,10 @@ def test_f149_a_job_is_never_without_a_life_and_never_has_two(stand: Stand, name
     assert opened == list(APPLIED[type(stand).__name__].values())
 
 
-def lives(stand: Stand, job_id: bytes) -> tuple[list[int], list[int], list[str]]:
+def lives(stand: Stand, order: ControlCommand) -> tuple[list[int], list[int], list[str]]:
     """The generations that are closed and the one that is live, and what was written with that: in one transaction,
     which PostgreSQL names."""
+    job_id, command_id = order.targets[0].job_id, order.command_id
     sqlite, postgres = f"x'{job_id.hex()}'", f"'{id_text(job_id)}'"
     of_job = f"(SELECT position FROM runwick_job WHERE id = {sqlite})"
 
@@ -166,9 +168,11 @@ def lives(stand: Stand, job_id: bytes) -> tuple[list[int], list[int], list[str]]
         return [generation for (generation,) in found]
 
     written = stand.rows(
-        f"SELECT 'audit', 0 FROM runwick_audit UNION ALL SELECT 'command', 0 FROM runwick_command "
+        f"SELECT 'audit', 0 FROM runwick_audit WHERE job = {of_job} "
+        f"UNION ALL SELECT 'command', 0 FROM runwick_command WHERE id = x'{command_id.hex()}' "
         f"UNION ALL SELECT 'hot', 0 FROM runwick_hot WHERE job = {of_job} ORDER BY 1",
-        f"SELECT 'audit', xmin::text FROM runwick.audit UNION ALL SELECT 'command', xmin::text FROM runwick.command "
+        f"SELECT 'audit', xmin::text FROM runwick.audit WHERE job = {postgres} "
+        f"UNION ALL SELECT 'command', xmin::text FROM runwick.command WHERE id = '{id_text(command_id)}' "
         f"UNION ALL SELECT 'hot', xmin::text FROM runwick.hot WHERE job = {postgres} ORDER BY 1",
     )
     assert len({transaction for _, transaction in written}) <= 1

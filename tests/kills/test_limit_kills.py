@@ -131,7 +131,7 @@ class Reopened:
 def test_f149_a_job_with_a_key_is_closed_without_it_or_lives_with_it(stand: Stand, action: ControlAction) -> None:
     opened = []
     for _, _, case in each_kill(stand, lambda: Reopened(stand, action), Reopened.send):
-        closed, live, written = lives(stand, case.job_id)
+        closed, live, written = lives(stand, case.order)
         assert (closed, written) == ([1], ["audit", "command", "hot"] if live else [])
         opened.append(bool(live))
         other = case.bench.command(active_key="a")
@@ -142,7 +142,7 @@ def test_f149_a_job_with_a_key_is_closed_without_it_or_lives_with_it(stand: Stan
             assert sent(case.bench, other) == (other.job_id, CREATED, DuplicateMatch.NONE)
         reply = msgspec.json.decode(elsewhere(case.send), type=ControlReply)
         assert (reply.replayed, reply.answers[0].code) == ((True, None) if live else (False, "uniqueness_conflict"))
-        assert lives(stand, case.job_id)[1] == live
+        assert lives(stand, case.order)[1] == live
     assert opened == list(APPLIED[type(stand).__name__].values())
 
 
