@@ -11,8 +11,9 @@ import contextlib
 import itertools
 import logging
 import os
-import queue
+import select
 import signal
+import socket
 import sys
 import threading
 import time
@@ -44,6 +45,7 @@ _NEEDS_INIT: Final = (
     "handlers started and wait for, so the dead ones stay until it ends. Run it under an init (docker run --init), or "
     "use runwick-supervise."
 )
+_ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 _LATE: Final = 1.15
 """So many times the budget of its stop after the first signal the process ends, whatever its handlers are at."""
 
@@ -165,25 +167,53 @@ async def _outlook(runwick: Runwick, worker: EmbeddedWorker) -> Outlook:
 
 
 def _hear_signals(worker: EmbeddedWorker, within_s: float) -> None:
-    """Have TERM and INT stop the worker; `within_s` after the first of them the process ends.
-
-    The handlers only note that; a thread acts on it. An async handler may block the event loop, so it cannot be that.
-    """
-    heard: queue.SimpleQueue[int] = queue.SimpleQueue()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda number, _: heard.put(number))
-    thread = threading.Thread(target=_stop_as_told, args=(worker, heard, within_s), name="runwick-signals", daemon=True)
+    """Have TERM and INT stop the worker; `within_s` after the first of them the process ends."""
+    thread = threading.Thread(
+        target=_stop_as_told, args=(worker, _Signals(), within_s), name="runwick-signals", daemon=True
+    )
     thread.start()
 
 
-def _stop_as_told(worker: EmbeddedWorker, heard: "queue.SimpleQueue[int]", within_s: float) -> NoReturn:
-    heard.get()
+class _Signals:
+    """The TERMs and INTs that came, for a thread to wait for: an async handler may block the main one.
+
+    The interpreter runs signal handlers in the main thread alone, and one that came just before that went to sleep in
+    C is not handled until it wakes. The wake-up descriptor is written at once; but an event loop that hears signals
+    itself takes it over, and then the handlers are heard. What one of the two has missed, the other has counted.
+    """
+
+    def __init__(self) -> None:
+        self._reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
+        self._handled = self._written = self._told = 0
+        for number in _ENDING:
+            signal.signal(number, self._handle)
+        signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for the next one; False when the time is over."""
+        until_s = None if timeout_s is None else time.monotonic() + timeout_s
+        while max(self._handled, self._written) <= self._told:
+            left_s = None if until_s is None else max(0.0, until_s - time.monotonic())
+            if not select.select([self._reader], [], [], left_s)[0]:
+                return False
+            self._written += sum(number in _ENDING for number in self._reader.recv(64))
+        self._told += 1
+        return True
+
+    def _handle(self, number: int, frame: object) -> None:
+        self._handled += 1
+        with contextlib.suppress(BlockingIOError):
+            self._writer.send(b"\0")
+
+
+def _stop_as_told(worker: EmbeddedWorker, signals: _Signals, within_s: float) -> NoReturn:
+    signals.wait()
     worker.stop()
     more_urgent = itertools.chain((Stop.CANCEL,), itertools.repeat(Stop.KILL))
     until_s = time.monotonic() + within_s
     while (left_s := until_s - time.monotonic()) > 0:
-        with contextlib.suppress(queue.Empty):
-            heard.get(timeout=left_s)
+        if signals.wait(left_s):
             worker.stop(next(more_urgent))
     _leave(FAILED)
 

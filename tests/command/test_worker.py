@@ -18,6 +18,7 @@ WITH_ASYNC = (
     APPLICATION
     + """
 import asyncio
+import signal
 
 @rw.job("errands.walk", queue="walks", retry_delay=(datetime.timedelta(milliseconds=1),) * 2)
 class Walk(Job):
@@ -25,6 +26,8 @@ class Walk(Job):
 
 @rw.handler
 async def walk(job: Walk) -> None:
+    if job.gate.endswith("deaf blocked"):
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     Path(job.gate + ".started").touch()
     if job.gate.endswith("blocked"):
         time.sleep(60)
@@ -188,10 +191,12 @@ def test_an_async_handler_that_swallows_every_cancellation_does_not_keep_the_pro
     assert errands.rw.get(receipt).state == "running", "its lease will run out"
 
 
+@pytest.mark.parametrize("gate", ["blocked", "deaf blocked"])
 def test_an_async_handler_that_blocks_the_loop_keeps_nobody_from_stopping(
-    errands: Any, walks: Callable[..., Any]
+    errands: Any, walks: Callable[..., Any], gate: str
 ) -> None:
-    receipt, worker = walks("blocked", **SHORT, RUNWICK_SHUTDOWN_BUDGET="200ms")
+    """Also where the signal does not wake the main thread: it goes to another one, or came just before the sleep."""
+    receipt, worker = walks(gate, **SHORT, RUNWICK_SHUTDOWN_BUDGET="200ms")
     terminate(worker)
     assert worker.wait(30) == 1, "it is ended, for its main thread does not come back"
     assert errands.rw.get(receipt).state == "running", "its lease will run out"
