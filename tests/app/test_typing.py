@@ -4,8 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 
 PROGRAM = """
@@ -159,7 +157,6 @@ rw.configure_job(MakeThumbnail, error_detail="none")  # refused
 
 
 def test_wrong_types_are_refused_where_they_are_written(tmp_path: Path) -> None:
-    pytest.importorskip("mypy", reason="mypy is not installed")
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     options = ["--strict", "--follow-imports=silent", f"--config-file={ROOT}/pyproject.toml"]
