@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import psycopg
@@ -22,7 +22,20 @@ from runwick.policy.settle import settle
 from runwick.stores.postgres.lease import PRESENCE_KEPT_MS
 from runwick.stores.postgres.leased import attempt_ids
 from tests.ambient import FakeDice
-from tests.conformance.ground import APPLICATION, FAILURE, LARGE, LEASE_MS, SUCCESS, USAGE, Bench, held, ids_of
+from tests.conformance.ground import (
+    APPLICATION,
+    FAILURE,
+    HIGH,
+    LARGE,
+    LEASE_MS,
+    LOW,
+    SUCCESS,
+    USAGE,
+    Bench,
+    held,
+    ids_of,
+    resource,
+)
 from tests.conformance.places import Database
 from tests.postgres.asking import eventually
 
@@ -41,6 +54,23 @@ def somebody_holds(database: Database, *attempts: Attempt) -> Iterator[None]:
         ids = [id_text(attempt.job_id) for attempt in attempts]
         connection.execute("SELECT job FROM runwick.hot WHERE job = ANY (%s::uuid[]) FOR UPDATE", (ids,))
         yield
+
+
+@pytest.mark.parametrize("scopes", [(), (resource("printer"),)], ids=["plain", "judged"])
+@pytest.mark.parametrize("others", [0, 1, 3])
+def test_a_claim_keeps_the_order_of_its_lanes_however_the_server_joins(
+    postgres_bench: Bench, postgres_database: Database, others: int, scopes: Any
+) -> None:
+    """Statistics of a table with a handful of rows make the server read that first, and the claim's rows after it."""
+    postgres_bench.dispatch(others, delay_ms=LEASE_MS)
+    low = postgres_bench.dispatch(lane=LOW, scopes=scopes)
+    high = postgres_bench.dispatch(lane=HIGH)
+    postgres_database.execute("ANALYZE runwick.hot, runwick.job")
+    with closing(postgres_bench.another()) as store:
+        attempts = store.run(store.claim(postgres_bench.plan())).attempts
+        assert ids_of(attempts) == [*high, *low]
+        attempt_ids_in_order = [attempt.attempt_id for attempt in attempts]
+        assert attempt_ids_in_order == sorted(attempt_ids_in_order)
 
 
 class TestRowsThatAreHeld:

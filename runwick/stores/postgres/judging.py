@@ -8,6 +8,7 @@ comes short of it, nothing is written and it reads `PASSED_MAX` more; the next c
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from runwick.contracts.attempts import Kind, Lane
@@ -31,7 +32,8 @@ class Found(NamedTuple):
     now_ms: int
     next_due_at_ms: int | None
     taken: Sequence[Sequence[Any]] = ()
-    """Per job due_at_ms and the columns of an attempt under way; of a judged claim, those of its limits behind them."""
+    """In claim order, per job due_at_ms and the columns of an attempt under way; of a judged claim, those of its limits
+    behind them."""
     seen: Mapping[int, Key | None] = {}
     """As `Marks.found` takes it."""
     judges: str | None = None
@@ -96,7 +98,8 @@ def plain(look: Look, most: Sequence[int], parameters: Sequence[Any]) -> Steps[F
 
 def _found(look: Look, most: Sequence[int], rows: Sequence[Sequence[Any]]) -> Found:
     (now_ms, claimed_before, moved, stopped, is_cut, next_due_at_ms, *_), *cut_rows = rows
-    taken = [row[6:] for row in cut_rows]
+    cut_rows.sort(key=itemgetter(6))
+    taken = [row[7:] for row in cut_rows]
     counts = dict.fromkeys(look.lanes, 0)
     seen: dict[int, Key | None] = {}
     for due_at_ms, job, lane, *_ in taken:
@@ -161,7 +164,7 @@ def _judged(look: Look, rows: Sequence[Sequence[Any]]) -> Found:
         about,
         rows[0][1],
         rows[0][2],
-        [row[2:] for row in told.get("taken", [])],
+        [row[2:] for row in sorted(told.get("taken", []), key=itemgetter(1))],
         seen,
         judges="judged" if "limited" in told else "divided" if stopped == "lone" else None,
         spare=1 << (2 * aside).bit_length() if aside else 0,

@@ -6,8 +6,8 @@
 --   head        whether all of them can be taken
 --   leased      what is taken
 --
--- Candidates come in the order of the lanes, within a lane in claim order, and are not sorted again: all that follows
--- keeps their order. Jobs in a line stand in no lane.
+-- Candidates come in the order of the lanes, within a lane in claim order; that is their place. How the server joins is its
+-- own choice, so rows of `leased` may come in another order. Jobs in a line stand in no lane.
 -- takes: the gate's $1 to $4; application, claim token, first attempt id, worker; lanes, and for each the due_at_ms and
 --        the job behind which to look; kinds; how many may be any, how many in all, bytes of payload, lease_ms, bytes
 --        of a payload that comes along; $18 and $19, per lane: how many at most, for how long they have been due;
@@ -15,7 +15,7 @@
 -- returns: first one row of now_ms, whether the token has claimed before, whether that number is another one, why not all
 --          can be taken ('limited' or 'divided'; NULL, if they are), whether there may be more in the last lane and those
 --          behind it, when the next is due (now, if something is; NULL, if nothing will be); then, behind six NULLs, one row
---          per job that was taken: due_at_ms and the columns of an attempt under way
+--          per job that was taken: its place, due_at_ms and the columns of an attempt under way
 WITH gate AS MATERIALIZED (
   SELECT runwick.gate($1, $2::integer, $5::integer, 'claim', $3, $4) AS open,
     EXISTS (SELECT FROM runwick.claim AS before WHERE before.token = $6) AS claimed_before,
@@ -23,7 +23,7 @@ WITH gate AS MATERIALIZED (
 ), asking AS MATERIALIZED (
   SELECT runwick.now_ms() AS now_ms FROM gate WHERE gate.open AND NOT gate.claimed_before AND NOT gate.moved
 ), candidate AS MATERIALIZED (
-  SELECT hot.job, hot.payload_bytes, hot.max_executions - hot.executions < 2 AS lone,
+  SELECT row_number() OVER () AS place, hot.job, hot.payload_bytes, hot.max_executions - hot.executions < 2 AS lone,
     coalesce(hot.expires_at_ms <= asking.now_ms, false) AS expired, hot.limited
   FROM asking
   CROSS JOIN unnest($9::bigint[], $10::bigint[], $11::uuid[], $18::bigint[], $19::bigint[])
@@ -57,13 +57,13 @@ WITH gate AS MATERIALIZED (
   FROM head JOIN candidate ON head.refused IS NULL JOIN runwick.job AS job ON job.id = candidate.job
   WHERE hot.job = candidate.job
   RETURNING
-    hot.due_at_ms, hot.job, hot.lane, hot.kind, job.policy, hot.payload_bytes <= $17 AS begun, hot.generation,
+    candidate.place, hot.due_at_ms, hot.job, hot.lane, hot.kind, job.policy, hot.payload_bytes <= $17 AS begun, hot.generation,
     hot.attempts, hot.executions, hot.max_executions, hot.unstarted, hot.crashes, hot.payload_bytes, job.created_at_ms,
     job.metadata, job.tenant, job.traceparent, job.tracestate,
     CASE WHEN hot.payload_bytes <= $17 THEN job.payload END AS payload
 ), claimed AS (
   INSERT INTO runwick.claim (token, first_attempt_id, worker, claimed_at_ms, check_at_ms, application, jobs)
-  SELECT $6, $7, $8, asking.now_ms, head.now_ms + $16, $5::integer, (SELECT array_agg(leased.job) FROM leased)
+  SELECT $6, $7, $8, asking.now_ms, head.now_ms + $16, $5::integer, (SELECT array_agg(candidate.job) FROM candidate)
   FROM asking CROSS JOIN head
   WHERE head.found > 0 AND head.refused IS NULL
 )

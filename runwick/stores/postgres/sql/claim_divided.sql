@@ -4,8 +4,8 @@
 --   judged      row by row, how many reasons there are so far to end the claim
 --   leased      what is taken                        expired   what is closed instead
 --
--- Candidates come in the order of the lanes, within a lane in claim order, and are not sorted again: all that follows
--- keeps their order.
+-- Candidates come in the order of the lanes, within a lane in claim order; that is their place, and they are not sorted
+-- again until they are judged.
 -- takes: what `claim` takes
 -- returns: as `claim`; but in the fourth column 'lone', if a job that may not run ahead ended the claim; 'limited', if some
 --          have limits, and then nothing was written; and in the fifth NULL, if some had expired
@@ -44,7 +44,7 @@ WITH gate AS MATERIALIZED (
 ), judged AS MATERIALIZED (
   SELECT reasoned.*, count(reason) OVER (ROWS UNBOUNDED PRECEDING) AS reasons
   FROM (
-    SELECT job, expired,
+    SELECT job, place, expired,
       CASE
         WHEN place > $14 THEN 'full'
         WHEN expired THEN NULL
@@ -54,7 +54,7 @@ WITH gate AS MATERIALIZED (
     FROM counted
   ) AS reasoned
 ), taken AS MATERIALIZED (
-  SELECT judged.job FROM judged WHERE judged.reasons = 0 AND NOT judged.expired
+  SELECT judged.place, judged.job FROM judged WHERE judged.reasons = 0 AND NOT judged.expired
 ), leased AS (
   UPDATE runwick.hot AS hot SET
     state = CASE WHEN hot.payload_bytes <= $17 THEN 'running' ELSE 'reserved' END,
@@ -66,13 +66,13 @@ WITH gate AS MATERIALIZED (
   FROM head CROSS JOIN taken JOIN runwick.job AS job ON job.id = taken.job
   WHERE hot.job = taken.job
   RETURNING
-    hot.due_at_ms, hot.job, hot.lane, hot.kind, job.policy, hot.payload_bytes <= $17 AS begun, hot.generation,
+    taken.place, hot.due_at_ms, hot.job, hot.lane, hot.kind, job.policy, hot.payload_bytes <= $17 AS begun, hot.generation,
     hot.attempts, hot.executions, hot.max_executions, hot.unstarted, hot.crashes, hot.payload_bytes, job.created_at_ms,
     job.metadata, job.tenant, job.traceparent, job.tracestate,
     CASE WHEN hot.payload_bytes <= $17 THEN job.payload END AS payload
 ), claimed AS (
   INSERT INTO runwick.claim (token, first_attempt_id, worker, claimed_at_ms, check_at_ms, application, jobs)
-  SELECT $6, $7, $8, asking.now_ms, head.now_ms + $16, $5::integer, (SELECT array_agg(leased.job) FROM leased)
+  SELECT $6, $7, $8, asking.now_ms, head.now_ms + $16, $5::integer, (SELECT array_agg(taken.job) FROM taken)
   FROM asking CROSS JOIN head
   WHERE EXISTS (SELECT FROM taken)
 ), expired AS (

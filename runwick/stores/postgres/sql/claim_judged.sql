@@ -5,8 +5,8 @@
 --   judged      what becomes of each, as `judge` says
 --   leased      what is taken        aside   what waits in a line, or longer        expired   what is closed instead
 --
--- Candidates come in the order of the lanes, within a lane in claim order, and are not sorted again: all that follows
--- keeps their order.
+-- Candidates come in the order of the lanes, within a lane in claim order; that is their place, and they are not sorted
+-- again until they are judged.
 -- takes: $1 to $20 as `claim`; $21 and $22, per lane: the rank of its priority, its queue's scope (NULL: it has none); kinds
 --        that have a scope, and these; how many more of each lane to read than it may give, how many to move aside and
 --        how many to call at most
@@ -23,7 +23,7 @@
 --            called          lane, due_at_ms, job: a job that stands in its lane again
 --            parked          number: how many
 --            deferred        due_at_ms
---            taken           due_at_ms and the columns of an attempt under way; whether it has limits of its own, how many
+--            taken           number: its place; due_at_ms and the columns of an attempt under way; whether it has limits of its own, how many
 --                            scopes it holds, its tokens ([key, value] as declared, or NULL)
 WITH gate AS MATERIALIZED (
   SELECT runwick.gate($1, $2::integer, $5::integer, 'claim', $3, $4) AS open,
@@ -85,13 +85,13 @@ WITH gate AS MATERIALIZED (
   FROM head JOIN judged ON judged.fate = 'taken' JOIN runwick.job AS job ON job.id = judged.own
   WHERE hot.job = judged.own
   RETURNING
-    hot.due_at_ms, hot.job, hot.lane, hot.kind, job.policy, hot.state = 'running' AS begun, hot.generation, hot.attempts,
+    judged.place::bigint, hot.due_at_ms, hot.job, hot.lane, hot.kind, job.policy, hot.state = 'running' AS begun, hot.generation, hot.attempts,
     hot.executions, hot.max_executions, hot.unstarted, hot.crashes, hot.payload_bytes, job.created_at_ms, job.metadata,
     job.tenant, job.traceparent, job.tracestate, CASE WHEN hot.state = 'running' THEN job.payload END AS payload,
     hot.limited, hot.holds, judged.fences
 ), claimed AS (
   INSERT INTO runwick.claim (token, first_attempt_id, worker, claimed_at_ms, check_at_ms, application, jobs)
-  SELECT $6, $7, $8, asking.now_ms, head.now_ms + $16, $5::integer, (SELECT array_agg(leased.job) FROM leased)
+  SELECT $6, $7, $8, asking.now_ms, head.now_ms + $16, $5::integer, (SELECT array_agg(judged.own) FROM judged WHERE judged.fate = 'taken')
   FROM asking CROSS JOIN head
   WHERE EXISTS (SELECT FROM judged WHERE judged.fate = 'taken')
 ), aside AS (
@@ -169,4 +169,4 @@ FROM (
   SELECT 'left', looked.number, NULL, NULL, NULL FROM looked WHERE looked.is_left
 ) AS note
 UNION ALL
-SELECT 'taken', NULL, leased.* FROM leased;
+SELECT 'taken', leased.* FROM leased;
