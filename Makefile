@@ -1,6 +1,7 @@
 # Every target sets up what it needs; `make help` lists them.
 PYTHON ?= python3
 STORE ?= sqlite
+PROCESSES ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
@@ -25,8 +26,11 @@ $(VENV)/.ready: pyproject.toml $(NATIVE)
 demo: setup ## run the main job: every core busy, every cost shown (STORE=postgres: on a server of its own)
 	$(BIN)/python -m examples.stdlib.demo --store $(STORE)
 
-test: setup ## run the tests
-	$(BIN)/python -m pytest
+# Processes that tests start read the sources compiled, also where Python may not keep what it compiles.
+test: setup ## run the tests, three at once (PROCESSES=… as many)
+	$(BIN)/python -m compileall -q --invalidation-mode checked-hash runwick supervisor scripts examples tests
+	$(BIN)/python -m pytest -m "not alone" --numprocesses $(PROCESSES) --dist worksteal
+	$(BIN)/python -m pytest -m alone
 
 chaos: setup ## kill and pause executors, supervisors and servers under load, and check every history (SEED=… repeats one)
 	$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from runwick.version import __version__
 
 if TYPE_CHECKING:
+    from runwick.app.reasons import WaitView
     from runwick.app.runwick import Runwick
     from runwick.app.views import AttemptView, JobView
     from runwick.app.worker import EmbeddedWorker
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         JobState,
         JobTarget,
         LaneSelection,
+        LimitKind,
         LocalCapacityExceeded,
         ManagementActor,
         MigrationError,
@@ -81,6 +83,7 @@ if TYPE_CHECKING:
         UniqueWithinWindow,
         Usage,
         UseMiddleware,
+        WaitCode,
         WaitTimeout,
         job,
     )
@@ -141,10 +144,13 @@ __all__ = [
     "JobView",
     "AttemptView",
     "JobState",
+    "WaitView",
+    "WaitCode",
     "Usage",
     # act
     "JobTarget",
     "ManagementActor",
+    "LimitKind",
     # errors
     "RunwickError",
     "Disposition",
@@ -175,6 +181,7 @@ __all__ = [
 _ELSEWHERE = {
     "Runwick": "runwick.app.runwick",
     "JobView": "runwick.app.views",
+    "WaitView": "runwick.app.reasons",
     "AttemptView": "runwick.app.views",
     "EmbeddedWorker": "runwick.app.worker",
     "Pool": "runwick.declarations.pools",

@@ -20,6 +20,11 @@ _TEXTS: Final = {
     WaitCode.NO_POOL: "No living worker serves its queue.",
     WaitCode.NO_DECODER: "Workers serve its queue, but none of them can decode its name and version.",
 }
+_ENDED: Final = {
+    JobState.SUCCEEDED: "it has succeeded",
+    JobState.FAILED: "it has failed",
+    JobState.CANCELLED: "it was cancelled",
+}
 _UNTOLD: Final = (
     "A worker of an older release serves its queue and does not tell what it decodes; none of the others can."
 )
@@ -75,8 +80,11 @@ class WaitView(msgspec.Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         """All reasons, one sentence after the other."""
         if not self.reasons:
-            return f"It does not wait: it is {self.state.value}."
+            return f"It does not wait: {_ENDED.get(self.state, f'it is {self.state.value}')}."
         return " ".join(reason.text for reason in self.reasons)
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def reason_text(reason: WaitReason) -> str:
@@ -121,6 +129,8 @@ def _place(reason: WaitReason) -> str:
     if reason.until_ms is not None:
         return f"it has been promised a place at {_shown(reason.until_ms)}"
     if reason.ahead is not None:
+        if not reason.ahead:
+            return "it is the first of its priority in the limit's line"
         return f"it waits in the limit's line, behind {_counted(reason.ahead)}"
     return "the next claim will see that"
 
@@ -128,7 +138,7 @@ def _place(reason: WaitReason) -> str:
 def _counted(ahead: int) -> str:
     if ahead >= AHEAD_MAX:
         return f"{AHEAD_MAX:,} or more"
-    return "no other of its priority" if not ahead else f"{ahead:,}"
+    return f"{ahead:,}"
 
 
 def _shown(at_ms: int) -> str:

@@ -99,7 +99,7 @@ class Serving:
             pools,
             application=rw.application,
             kinds=frozenset(rw.catalog.decodable),
-            scopes=rw.catalog.scopes,
+            limits=rw.catalog.limits,
             options=rw.worker_options,
             clock=rw.clock,
             dice=rw.dice,

@@ -45,11 +45,19 @@ from runwick.contracts.errors import (
     WaitTimeout,
 )
 from runwick.contracts.jobs import Job, UseMiddleware, job
-from runwick.contracts.limits import Fence, PerResource, RollingWindow, RollingWindowPerResource, UniqueWithinWindow
+from runwick.contracts.limits import (
+    Fence,
+    LimitKind,
+    PerResource,
+    RollingWindow,
+    RollingWindowPerResource,
+    UniqueWithinWindow,
+)
 from runwick.contracts.policies import LaneSelection
 from runwick.contracts.results import Cancelled, Failed, Next, NextAsync, Result, Retry, Succeeded
 from runwick.contracts.states import JobState, Priority
 from runwick.contracts.usage import Usage
+from runwick.contracts.waiting import WaitCode
 
 __all__ = [
     "AdmissionClosed",
@@ -79,6 +87,7 @@ __all__ = [
     "JobState",
     "JobTarget",
     "LaneSelection",
+    "LimitKind",
     "LocalCapacityExceeded",
     "ManagementActor",
     "MigrationError",
@@ -111,6 +120,7 @@ __all__ = [
     "UniquenessConflict",
     "Usage",
     "UseMiddleware",
+    "WaitCode",
     "WaitTimeout",
     "job",
 ]

@@ -101,6 +101,13 @@ class RateNeed(msgspec.Struct, frozen=True, order=True):
     window_ms: int
 
 
+class DeclaredLimits(msgspec.Struct, frozen=True):
+    """The limits of queues and job types that an application declares; those of resources come with each job."""
+
+    scopes: tuple[ScopeNeed, ...] = ()
+    rates: tuple[RateNeed, ...] = ()
+
+
 class Fence(msgspec.Struct, frozen=True):
     """The fencing token of a run that holds a resource of capacity 1: it rises with every holder of that resource."""
 
@@ -116,8 +123,9 @@ class Drift(msgspec.Struct, frozen=True, order=True):
     kind: LimitKind
     key: str
     stored: str
-    """``capacity 5``, or ``100 per 60000 ms``."""
+    """``capacity 5``, or ``100 per 60 s``."""
     declared: str
+    """``no limit`` where there is none in the code any more; that of the store goes on."""
 
 
 class QueueRecord(msgspec.Struct, frozen=True, kw_only=True):

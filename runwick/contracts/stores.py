@@ -19,7 +19,7 @@ from runwick.contracts.controls import ControlCommand, ControlReply, SteerComman
 from runwick.contracts.dispatching import Command, Receipt
 from runwick.contracts.errors import ItemFailure
 from runwick.contracts.history import AuditPage, EventPage
-from runwick.contracts.limits import Drift, LimitKind, QueueRecord, RateRecord, ScopeNeed, ScopeRecord, Tended
+from runwick.contracts.limits import LimitKind, QueueRecord, RateRecord, ScopeNeed, ScopeRecord, Tended
 from runwick.contracts.outcomes import Answer, BlackBox, Death, ErrorDetail, Settlement
 from runwick.contracts.states import JobState
 from runwick.contracts.usage import Usage
@@ -96,9 +96,9 @@ class DispatchStore(Runs, Protocol):
 class ClaimStore(Runs, Protocol):
     def register(
         self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind], scopes: Sequence[ScopeNeed] = ()
-    ) -> Act[list[Drift]]:
+    ) -> Act[None]:
         """Make known what a worker is about to serve; it counts as new work, so only an open application takes it.
-        Scopes that are not there are created, the others stay as they are; answers those that differ."""
+        Scopes that are not there are created, the others stay as they are."""
         ...
 
     def claim(self, plan: ClaimPlan) -> Act[Claim]:

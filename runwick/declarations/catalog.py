@@ -7,10 +7,10 @@ from typing import Any
 from runwick.contracts.attempts import Kind
 from runwick.contracts.errors import Problem
 from runwick.contracts.jobs import Job
-from runwick.contracts.limits import ScopeNeed
+from runwick.contracts.limits import DeclaredLimits
 from runwick.declarations.handlers import HandlerBinding
 from runwick.declarations.jobs import JobEntry
-from runwick.declarations.limits import declared_scopes
+from runwick.declarations.limits import declared_limits
 from runwick.declarations.middleware import MiddlewareBinding
 from runwick.declarations.pools import Pool
 from runwick.declarations.providers import Provider
@@ -44,6 +44,6 @@ class Catalog:
     """As declared, or the one default pool."""
 
     @property
-    def scopes(self) -> tuple[ScopeNeed, ...]:
-        """The limits of its queues and job types, which a worker makes known before it works; sorted."""
-        return declared_scopes(self.queue_limits, [(entry.kind.name, entry.limits) for entry in self.jobs.values()])
+    def limits(self) -> DeclaredLimits:
+        """Those of its queues and job types. A worker makes the scopes known before it works."""
+        return declared_limits(self.queue_limits, [(entry.kind.name, entry.limits) for entry in self.jobs.values()])

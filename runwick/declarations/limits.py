@@ -3,15 +3,18 @@
 Here are values alone: keys are taken from jobs where they are dispatched, limits are held by the store.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import datetime
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from runwick.contracts.jobs import JobSettings, Unset
 from runwick.contracts.limits import (
     RATES_MAX,
     SCOPES_MAX,
+    DeclaredLimits,
     LimitKind,
     PerResource,
+    RateNeed,
     RollingWindow,
     RollingWindowPerResource,
     ScopeNeed,
@@ -34,6 +37,8 @@ class JobLimits(NamedTuple):
 
 UNLIMITED: Final = JobLimits()
 
+_MILLISECOND: Final = datetime.timedelta(milliseconds=1)
+
 
 def limits_of(settings: JobSettings) -> JobLimits:
     """What these checked settings limit."""
@@ -54,15 +59,20 @@ def crowding(settings: JobSettings, queue_limits: Mapping[str, int]) -> Iterator
         yield f"it needs {sum(rates)} rate windows; the limit is {RATES_MAX}."
 
 
-def declared_scopes(queue_limits: Mapping[str, int], jobs: Iterable[tuple[str, JobLimits]]) -> tuple[ScopeNeed, ...]:
-    """The scopes of these queues, and of these jobs (name, limits) as types; those of resources come with each job."""
+def declared_limits(queue_limits: Mapping[str, int], jobs: Collection[tuple[str, JobLimits]]) -> DeclaredLimits:
+    """The limits of these queues, and of these jobs (name, limits) as types; those of resources come with each job."""
     queues = [ScopeNeed(LimitKind.QUEUE, queue, capacity) for queue, capacity in queue_limits.items()]
     types = [
         ScopeNeed(LimitKind.JOB_TYPE, name, limits.max_concurrent)
         for name, limits in jobs
         if limits.max_concurrent is not None
     ]
-    return tuple(sorted([*queues, *types]))
+    rates = [
+        RateNeed(LimitKind.JOB_TYPE, name, window.max_executions, window.window // _MILLISECOND)
+        for name, limits in jobs
+        if (window := limits.rolling_window) is not None
+    ]
+    return DeclaredLimits(tuple(sorted([*queues, *types])), tuple(sorted(rates)))
 
 
 def _length(value: object) -> int:

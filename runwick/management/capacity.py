@@ -15,6 +15,7 @@ from runwick.contracts.limits import LimitKind, RateRecord, ScopeRecord
 from runwick.management.commands import is_number, limit_kind
 from runwick.management.service import CommandId
 from runwick.management.steering import Steering, SteerResult
+from runwick.runtime.asking import ask, ask_async
 
 PAGE_MAX: Final = 1_000
 """Limits of one page."""
@@ -159,7 +160,8 @@ class CapacityControls:
             StoreError: the store refuses or does not answer; nothing was written.
             ControlOutcomeUnknown: it may or may not have been applied; its `command_id` settles it.
         """
-        return self._steering.send(self._command(kind, key, capacity, actor, expected_revision, reason, command_id))
+        command = self._command(kind, key, capacity, actor, expected_revision, reason, command_id)
+        return ask(self._steering.store(), self._steering.sending(command))
 
     async def set_async(
         self,
@@ -174,7 +176,7 @@ class CapacityControls:
     ) -> SteerResult:
         """`set` on an event loop."""
         command = self._command(kind, key, capacity, actor, expected_revision, reason, command_id)
-        return await self._steering.send_async(command)
+        return await ask_async(self._steering.store(), self._steering.sending(command))
 
     def _command(
         self,

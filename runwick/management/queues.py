@@ -10,11 +10,14 @@ from typing import Final
 
 import msgspec
 
+from runwick.contracts.attempts import Lane
 from runwick.contracts.controls import ManagementActor, SteerAction, SteerCommand
 from runwick.contracts.errors import InvalidArgument
 from runwick.contracts.limits import LimitKind, QueueRecord
+from runwick.contracts.states import Priority
 from runwick.management.service import CommandId
 from runwick.management.steering import Steering, SteerResult
+from runwick.runtime.asking import Request, ask, ask_async
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -87,7 +90,7 @@ class QueueControls:
             ControlOutcomeUnknown: it may or may not have been applied; its `command_id` settles it.
         """
         command = self._command(SteerAction.PAUSE, queue, actor, expected_revision, reason, command_id)
-        return self._known(queue, self._steering.send(command))
+        return ask(self._steering.store(), self._steer(command))
 
     async def pause_async(
         self,
@@ -100,7 +103,7 @@ class QueueControls:
     ) -> SteerResult:
         """`pause` on an event loop."""
         command = self._command(SteerAction.PAUSE, queue, actor, expected_revision, reason, command_id)
-        return self._known(queue, await self._steering.send_async(command))
+        return await ask_async(self._steering.store(), self._steer(command))
 
     def resume(
         self,
@@ -113,7 +116,7 @@ class QueueControls:
     ) -> SteerResult:
         """Claim from a queue again, as `pause` stopped it; workers that wait are woken."""
         command = self._command(SteerAction.RESUME, queue, actor, expected_revision, reason, command_id)
-        return self._known(queue, self._steering.send(command))
+        return ask(self._steering.store(), self._steer(command))
 
     async def resume_async(
         self,
@@ -126,7 +129,7 @@ class QueueControls:
     ) -> SteerResult:
         """`resume` on an event loop."""
         command = self._command(SteerAction.RESUME, queue, actor, expected_revision, reason, command_id)
-        return self._known(queue, await self._steering.send_async(command))
+        return await ask_async(self._steering.store(), self._steer(command))
 
     def _command(
         self,
@@ -141,13 +144,19 @@ class QueueControls:
             action, LimitKind.QUEUE, queue, actor, reason, command_id, expected_revision=expected_revision
         )
 
-    def _known(self, queue: str, result: SteerResult) -> SteerResult:
-        """A queue that no worker has registered yet is only not found; one that nobody declares is a mistake."""
-        if result.code == "not_found" and queue not in (declared := self._declared()):
+    def _steer(self, command: SteerCommand) -> Request[SteerResult]:
+        """Send it. A queue that the store has not heard of yet is made known first, if the application declares it; one
+        that nobody declares is a mistake."""
+        result = yield from self._steering.sending(command)
+        if result.code != "not_found":
+            return result
+        if command.key not in (declared := self._declared()):
             listed = ", ".join(sorted(declared)) or "none"
-            message = f"neither the application nor its store has a queue {queue!r}; declared are: {listed}"
+            message = f"neither the application nor its store has a queue {command.key!r}; declared are: {listed}"
             raise InvalidArgument("unknown_queue", message)
-        return result
+        lane = Lane(command.key, Priority.MEDIUM)
+        yield self._steering.store().register(self._steering.application, [lane], frozenset())
+        return (yield from self._steering.sending(command))
 
 
 def _views(records: list[QueueRecord]) -> tuple[QueueView, ...]:

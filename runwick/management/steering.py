@@ -12,11 +12,11 @@ from runwick.contracts.ambient import Clock, Ids
 from runwick.contracts.controls import ManagementActor, SteerAction, SteerCommand, SteerReply
 from runwick.contracts.identity import id_text
 from runwick.contracts.limits import LimitKind
-from runwick.contracts.stores import ControlStore, LimitStore
+from runwick.contracts.stores import ClaimStore, ControlStore, LimitStore
 from runwick.management.commands import steer_command_of
 from runwick.management.sending import sending
 from runwick.management.service import CommandId
-from runwick.runtime.asking import ask, ask_async
+from runwick.runtime.asking import Request
 
 
 class SteerResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class SteerResult(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class SteeredStore(ControlStore, LimitStore, Protocol):
+class SteeredStore(ClaimStore, ControlStore, LimitStore, Protocol):
     """What the services need of a store."""
 
 
@@ -88,19 +88,12 @@ class Steering:
         given = self._ids.ordered() if command_id is None else command_id
         return steer_command_of(action, self.application, kind, key, actor, reason, given, expected_revision, capacity)
 
-    def send(self, command: SteerCommand) -> SteerResult:
-        """Send it and block until it is answered.
+    def sending(self, command: SteerCommand) -> Request[SteerResult]:
+        """Send it until it is answered.
 
         Raises:
             StoreError: the store refuses or does not answer; nothing was written.
             ControlOutcomeUnknown: it may or may not have been applied.
         """
-        store = self.store()
-        reply = ask(store, sending(store.steer(command), command, self._clock))
-        return SteerResult.of(reply, command.command_id)
-
-    async def send_async(self, command: SteerCommand) -> SteerResult:
-        """`send` on an event loop."""
-        store = self.store()
-        reply = await ask_async(store, sending(store.steer(command), command, self._clock))
+        reply = yield from sending(self.store().steer(command), command, self._clock)
         return SteerResult.of(reply, command.command_id)

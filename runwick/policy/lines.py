@@ -14,7 +14,8 @@ from runwick.policy.lanes import RANK
 from runwick.policy.limits import UNUSED_AFTER_MS, Scope, Window
 
 LOOKED_MAX: Final = 1_000
-"""Jobs of one rank of a line that one act looks at, where paused queues stand in front."""
+"""Jobs of one rank of a line that one act looks at from its head, where paused queues stand in front. Behind so many it
+looks at some more, from where the act before it left that, so that nobody is hidden for good."""
 
 _CALL_RANKS: Final = tuple(RANK[Priority(name)] for name in RANKS)
 
@@ -36,7 +37,7 @@ class Line(Protocol[J_co]):
 
     def take(self, rank: int) -> tuple[bytes, J_co] | None:
         """Id and handle of the next job of a rank (0 high, 1 medium, 2 low) whose queue is not paused; each once. None
-        when there is none among `LOOKED_MAX`."""
+        when there is none as far as the act looks."""
         ...
 
     def empty(self) -> bool:
@@ -59,6 +60,9 @@ class Calling(Generic[J]):
         self._now_ms = now_ms
         self.called: list[Called[J]] = []
         """What it called, in order."""
+        self.owed: dict[bytes, int] = {}
+        """Limits for which it may call no more although there is room, and for how many more there is; of a window, 0
+        where leavings are left to be promised. A further act's `make_up` goes on there."""
 
     @property
     def left(self) -> int:
@@ -70,12 +74,14 @@ class Calling(Generic[J]):
         time would call the same room out again and again while nobody claims."""
         while count > 0 and self._next(scope, None) is not None:
             count -= 1
+        self._owe(scope, count)
 
     def into_window(self, window: Window, count: int, due_ms: int) -> int:
         """Call up to `count` jobs of its line into room that it has; answers how many came."""
         came = 0
         while came < count and self._next(window, due_ms) is not None:
             came += 1
+        self._owe(window, count - came)
         return came
 
     def promise(self, window: Window) -> None:
@@ -83,6 +89,7 @@ class Calling(Generic[J]):
         while window.unpromised:
             job_id = self._next(window, self._now_ms)
             if job_id is None:
+                self._owe(window, 0, promises=True)
                 return
             self.called[-1] = self.called[-1]._replace(due_ms=window.promise(job_id, self._now_ms))
 
@@ -97,8 +104,21 @@ class Calling(Generic[J]):
             self.into_scope(limit, min(1, limit.room))
         elif due_ms > self._now_ms or limit.free(limit.time_ms(self._now_ms), 1):
             came = self.into_window(limit, 1, max(due_ms, self._now_ms))
-            if not came and not limit.has_line:
+            if not came and (not limit.has_line or (self.left <= 0 and due_ms > self._now_ms)):
                 limit.take_back()
+
+    def make_up(self, limit: Scope | Window, owed: int) -> None:
+        """Call what an act before owed to this limit, as far as there is room now, and promise what is left to be
+        promised. Needs the slots of `owed` grants."""
+        if isinstance(limit, Scope):
+            self.into_scope(limit, min(owed, limit.room))
+        else:
+            self.into_window(limit, limit.free(limit.time_ms(self._now_ms), owed), self._now_ms)
+            self.promise(limit)
+
+    def _owe(self, limit: Scope | Window, count: int, *, promises: bool = False) -> None:
+        if (count > 0 or promises) and limit.has_line and self.left <= 0:
+            self.owed[limit.id] = self.owed.get(limit.id, 0) + count
 
     def _next(self, limit: Scope | Window, due_ms: int | None) -> bytes | None:
         if not limit.has_line or self.left <= 0:

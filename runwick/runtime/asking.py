@@ -5,14 +5,21 @@ takes the store's answer or its error, and returns the result. One source so ser
 import asyncio
 import time
 from collections.abc import Generator
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from runwick.contracts.stores import Act, Runs
 
+T = TypeVar("T")
 Result = TypeVar("Result")
 
 Request = Generator[Act[Any] | float, Any, Result]
 """Yields acts, and pauses in seconds, which are answered by None."""
+
+
+class RunsAsync(Protocol):
+    """The half of `Runs` that an event loop needs."""
+
+    async def run_async(self, act: Act[T]) -> T: ...
 
 
 def ask(store: Runs, request: Request[Result]) -> Result:
@@ -35,7 +42,7 @@ def ask(store: Runs, request: Request[Result]) -> Result:
         return result
 
 
-async def ask_async(store: Runs, request: Request[Result]) -> Result:
+async def ask_async(store: RunsAsync, request: Request[Result]) -> Result:
     """`ask` on an event loop, which it never blocks."""
     try:
         step = next(request)

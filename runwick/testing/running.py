@@ -78,7 +78,7 @@ class Running:
             pools,
             application=catalog.application,
             kinds=frozenset(catalog.decodable),
-            scopes=catalog.scopes,
+            limits=catalog.limits,
             options=self._rw.worker_options,
             clock=self._clock,
             dice=self._rw.dice,

@@ -24,8 +24,9 @@ from runwick.contracts.attempts import Kind, Lane, WorkerPresence
 from runwick.contracts.cancelling import CancellationCause
 from runwick.contracts.errors import InvalidArgument, RunwickError, StoreHistoryBroken
 from runwick.contracts.health import HealthStatus, RoleHealth, WorkerHealth
-from runwick.contracts.limits import Drift, ScopeNeed
+from runwick.contracts.limits import DeclaredLimits, Drift
 from runwick.contracts.stores import Outlook, Store
+from runwick.runtime.asking import ask_async
 from runwick.runtime.loops import Loop, keep_running
 from runwick.runtime.wake import Wake
 from runwick.telemetry import events
@@ -33,8 +34,10 @@ from runwick.telemetry.bus import Bus
 from runwick.worker.claimer import Claimer
 from runwick.worker.drain import Drain, Stop
 from runwick.worker.health import HealthWatch, worker_health
+from runwick.worker.line import Insisting
 from runwick.worker.parts import Parts
 from runwick.worker.pools import ServedPool, lanes_of_all, start_all, stop_all
+from runwick.worker.registering import registering
 from runwick.worker.stations import Station
 from runwick.worker.tally import Tally
 from runwick.worker.timings import Timings, timings_of
@@ -45,6 +48,8 @@ _REGISTER_MIN_S = 5.0
 """For how long a start insists at least: nothing is held yet that a slow store could cost."""
 _DEPARTURE_CHECK_S = 0.05
 """How often a pool that leaves is looked at whether anything runs in it."""
+
+NO_LIMITS = DeclaredLimits()
 
 Until = Callable[[Outlook], bool]
 """Whether a worker may end, seeing what is left. It is asked only while the worker holds nothing."""
@@ -70,7 +75,7 @@ class Worker:
         pools: at least one; names differ, queues may be the same.
         application: whose jobs.
         kinds: those that can be decoded and have a handler here.
-        scopes: the limits of queues and job types that the application declares.
+        limits: those of queues and job types that the application declares.
         options: checked already.
         clock, dice, ids: where time, chance and ids come from.
         bus: hears everything that happens.
@@ -90,7 +95,7 @@ class Worker:
         dice: Dice,
         ids: Ids,
         bus: Bus,
-        scopes: Sequence[ScopeNeed] = (),
+        limits: DeclaredLimits = NO_LIMITS,
         worker_id: bytes | None = None,
         grade: str | None = None,
     ) -> None:
@@ -98,7 +103,7 @@ class Worker:
         self._store = store
         self._application = application
         self._kinds = kinds
-        self._scopes = scopes
+        self._limits = limits
         self._drifts: set[Drift] = set()
         """Those that were told."""
         self._timings: Timings = timings_of(options)
@@ -217,7 +222,7 @@ class Worker:
         return closed
 
     async def reconfigure(
-        self, pools: Sequence[ServedPool], kinds: frozenset[Kind], scopes: Sequence[ScopeNeed] = ()
+        self, pools: Sequence[ServedPool], kinds: frozenset[Kind], limits: DeclaredLimits = NO_LIMITS
     ) -> None:
         """Serve exactly these pools and kinds from now on, under these limits. Must be called on the worker's event
         loop, once at a time.
@@ -232,7 +237,7 @@ class Worker:
         """
         self._must_run()
         parts = self._parts
-        await self._register(lanes_of_all(pools), kinds, scopes)
+        await self._register(lanes_of_all(pools), kinds, limits)
         new = parts.stations.new_for(pools, kinds)
         backends = [station.backend for station in new]
         await start_all(backends, [station.sink for station in new])
@@ -242,22 +247,20 @@ class Worker:
             await stop_all(backends)
             raise
         leaving = parts.serve(pools, kinds, new)
-        self._kinds, self._scopes = kinds, scopes
+        self._kinds, self._limits = kinds, limits
         self._tasks += [self._start(station.claimer, until=self._ended(station.claimer)) for station in new]
         for station in leaving:
             departure = asyncio.create_task(self._see_off(station), name="departure of a pool")
             self._departures.add(departure)
             departure.add_done_callback(self._departures.discard)
 
-    async def _register(self, lanes: Sequence[Lane], kinds: frozenset[Kind], scopes: Sequence[ScopeNeed]) -> None:
+    async def _register(self, lanes: Sequence[Lane], kinds: frozenset[Kind], limits: DeclaredLimits) -> None:
         """Make known what is about to be served; limits that differ from those of the store are told, each once."""
-        drifts = await self._parts.line.insist(
-            lambda: self._store.register(self._application, lanes, kinds, scopes),
-            max(self._timings.claim_budget_s, _REGISTER_MIN_S),
-        )
-        for drift in sorted(set(drifts) - self._drifts):
+        line = Insisting(self._parts.line, max(self._timings.claim_budget_s, _REGISTER_MIN_S))
+        found = set(await ask_async(line, registering(self._store, self._application, lanes, kinds, limits)))
+        for drift in sorted(found - self._drifts):
             self._bus.publish(events.LimitDrifted(drift))
-        self._drifts |= set(drifts)
+        self._drifts |= found
 
     def _must_run(self) -> None:
         if not self._is_up or self._parts.finalizer.draining or self._stop is not Stop.RUN:
@@ -287,7 +290,7 @@ class Worker:
             RunwickError: the store does not let it in, or a backend could not be started; none is left.
         """
         parts = self._parts
-        await self._register(self._pools.lanes, self._kinds, self._scopes)
+        await self._register(self._pools.lanes, self._kinds, self._limits)
         await self._pools.start(parts.stations.sinks)
         unhook = self._store.wake_on_requests(self.worker_id, parts.heartbeat.requested)
         self._is_up = True

@@ -104,3 +104,20 @@ class Line:
                 if self._clock.steady_s() + pause_s >= until_s:
                     raise
             await asyncio.sleep(pause_s)
+
+
+class Insisting:
+    """A line that insists.
+
+    Args:
+        line: what each act goes over.
+        budget_s: for how long each is sent again while no answer comes.
+    """
+
+    def __init__(self, line: Line, budget_s: float) -> None:
+        self._line = line
+        self._budget_s = budget_s
+
+    async def run_async(self, act: Act[T]) -> T:
+        """Run an act, as `Line.insist` does."""
+        return await self._line.insist(lambda: act, self._budget_s)

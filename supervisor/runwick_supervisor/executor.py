@@ -290,17 +290,19 @@ class Executor:
             self.stopping = self.stopping or Stopping(now_s, 0.0)
             self.stopping.condemn(CRASHED._replace(text=f"it wrote what it may not ({violation})"), now_s)
 
-    def dump(self) -> None:
-        """Have it write its stack."""
+    def dump(self) -> bool:
+        """Have it write its stack; answers whether it will."""
         self._end.clear_stack()
         self._stack_bytes, self._stack_since_s = 0, 0.0
-        self._signal(DUMP)
+        return self._signal(DUMP)
 
-    def _signal(self, number: int) -> None:
-        """Send one of ours. Where a handler has undone what it means here, or executed another program, it would
-        kill: then it is kept back."""
-        if self.probe.catches(number):
-            processes.send(self.pidfd, number)
+    def _signal(self, number: int) -> bool:
+        """Send one of ours; answers whether it was sent. Where a handler has undone what it means here, or executed
+        another program, it would kill: then it is kept back."""
+        if not self.probe.catches(number):
+            return False
+        processes.send(self.pidfd, number)
+        return True
 
     def stack_is_written(self, now_s: float) -> bool:
         """Whether it has written something, and nothing more for a moment."""

@@ -22,7 +22,7 @@ import msgspec
 from runwick.config.options import ExecutorOptions, StoreOptions, WorkerOptions
 from runwick.contracts.attempts import Kind, Lane
 from runwick.contracts.errors import Problem
-from runwick.contracts.limits import ScopeNeed
+from runwick.contracts.limits import DeclaredLimits
 from runwick.declarations.pools import Pool
 
 _PACKET_BYTES: Final = 32 * 1024
@@ -65,8 +65,8 @@ class Manifest(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """Those that can be decoded here for a handler."""
     lanes: tuple[Lane, ...]
     """Where jobs of these kinds go unless a dispatch says otherwise."""
-    scopes: tuple[ScopeNeed, ...] = ()
-    """The limits of its queues and job types."""
+    limits: DeclaredLimits = DeclaredLimits()
+    """Those of its queues and job types."""
     warnings: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     """What is wrong with its options or its environment; then no executor may be made of it."""

@@ -18,7 +18,6 @@ from runwick.contracts.cancelling import CancellationCause
 from runwick_supervisor.executor import Executor
 from runwick_supervisor.stopping import (
     CLEANUP_OVERDUE,
-    DUMP_LEAD_S,
     LEAVES_WORK_LYING,
     WRITTEN_POLL_S,
     Act,
@@ -27,6 +26,9 @@ from runwick_supervisor.stopping import (
 )
 
 _ACTS_MAX: Final = 4
+_LOOK_WITHIN_S: Final = 5.0
+"""How long a stack that somebody wants to see is waited for; nothing else waits meanwhile. It is written as soon as the
+executor has a core: on a machine that is overloaded, where stacks are wanted most, within seconds."""
 
 
 class Overseer:
@@ -70,9 +72,10 @@ class Overseer:
 
     def look(self, executor: Executor, now_s: float) -> None:
         """Have the stack of its head written; it is told when that is done."""
-        if executor.killed_for is None and executor not in self._looks and executor.progress().begun_at_ns is not None:
-            executor.dump()
-            self._looks[executor] = (executor.held[0].attempt.attempt_id, now_s + DUMP_LEAD_S)
+        if executor.killed_for is not None or executor in self._looks or executor.progress().begun_at_ns is None:
+            return
+        if executor.dump():
+            self._looks[executor] = (executor.held[0].attempt.attempt_id, now_s + _LOOK_WITHIN_S)
 
     def forget(self, executor: Executor) -> None:
         """It is dead."""

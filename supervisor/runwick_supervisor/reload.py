@@ -103,7 +103,7 @@ class Reload:
         plan = await make_next_plan(self._orders, self._plan, next_zygote)
         engagement = self._staff.propose(plan, next_zygote)
         manifest = plan.manifest
-        await self._worker.reconfigure(engagement.served, frozenset(manifest.kinds), manifest.scopes)
+        await self._worker.reconfigure(engagement.served, frozenset(manifest.kinds), manifest.limits)
         self._staff.accept(engagement, next_zygote.family.numbers)
         former, self._zygote, self._plan = self._zygote, next_zygote, plan
         former.step_down()

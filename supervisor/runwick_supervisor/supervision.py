@@ -167,7 +167,7 @@ class Supervision:
             engagement.served,
             application=plan.manifest.application,
             kinds=frozenset(plan.manifest.kinds),
-            scopes=plan.manifest.scopes,
+            limits=plan.manifest.limits,
             options=plan.manifest.worker,
             clock=self._clock,
             dice=SystemDice(),

@@ -112,7 +112,7 @@ def introduce(boot: Boot) -> tuple[Manifest | Refused, Catalog | None]:
         queues=tuple(sorted(catalog.queues)),
         kinds=tuple(decodable),
         lanes=tuple(sorted({catalog.jobs[kind].lane for kind in sorted(catalog.handlers)})),
-        scopes=catalog.scopes,
+        limits=catalog.limits,
         warnings=(*_thread_warnings(boot.target), *grade_warnings),
         problems=(*problems, *map(_sendable, catalog.unknown_aliases)),
     )

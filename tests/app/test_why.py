@@ -60,8 +60,8 @@ def rw() -> Iterator[Runwick]:
         ),
         (
             WaitReason(code=WaitCode.SCOPE_FULL, limit=SCOPE, ahead=0),
-            "The limit of resource a is full, with 2 of 2 running; it waits in the limit's line, behind no other of "
-            "its priority.",
+            "The limit of resource a is full, with 2 of 2 running; it is the first of its priority in the "
+            "limit's line.",
         ),
         (
             WaitReason(code=WaitCode.SCOPE_FULL, limit=SCOPE),
@@ -114,7 +114,7 @@ def test_what_has_ended_does_not_wait(rw: Runwick) -> None:
     receipt = rw.dispatch(Pack())
     succeed(rw)
     why = rw.why(receipt)
-    assert (why.reasons, why.text) == ((), "It does not wait: it is succeeded.")
+    assert (why.reasons, why.text) == ((), "It does not wait: it has succeeded.")
 
 
 def test_what_is_not_there_is_not_found(rw: Runwick) -> None:

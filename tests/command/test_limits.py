@@ -18,8 +18,9 @@ OPS = ManagementActor("ops", "Ops", "service")
 
 HARBOUR = """
 import time
+from datetime import timedelta
 from pathlib import Path
-from runwick import Job, JobContext, PerResource, Runwick
+from runwick import Job, JobContext, PerResource, RollingWindow, Runwick
 
 rw = Runwick("harbour", store="sqlite:///harbour.db")
 rw.pool("main", queues={"few": 1, "many": 3})
@@ -40,7 +41,7 @@ def weigh(job: Weigh, ctx: JobContext) -> list:
             time.sleep(0.005)
     return [[fence.scope, fence.value] for fence in ctx.fences]
 
-@rw.job("crate.carry", queue="few", max_executions=1)
+@rw.job("crate.carry", queue="few", max_executions=1, rolling_window=RollingWindow(900, timedelta(seconds=2)))
 class Carry(Job):
     pass
 
@@ -164,17 +165,42 @@ def test_queues_share_by_their_weights_as_their_jobs_are_claimed(on: str, place:
     assert counts["many"] == pytest.approx(450, abs=100)
 
 
-def test_drift_is_told_at_the_start_and_by_check_and_the_stores_value_holds(place: Place, harbour: Any) -> None:
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        (
+            "max_concurrent=50",
+            "max_concurrent=5",
+            "queue few has capacity 50 in the store, which holds; declared is capacity 5",
+        ),
+        (
+            ", max_concurrent=50",
+            "",
+            "queue few has capacity 50 in the store, which holds; declared is no limit",
+        ),
+        (
+            "RollingWindow(900, timedelta(seconds=2))",
+            "RollingWindow(7, timedelta(minutes=1))",
+            "job-type crate.carry has 900 per 2 s in the store, which holds; declared is 7 per 60 s",
+        ),
+    ],
+    ids=["capacity", "no limit any more", "rate"],
+)
+def test_drift_is_told_at_the_start_and_by_check_and_the_stores_value_holds(
+    place: Place, harbour: Any, before: str, after: str, text: str
+) -> None:
     harbour.rw.dispatch(harbour.Carry())
     assert place.run("harbour", "--until-empty")[0] == 0
-    place.write(HARBOUR.replace("max_concurrent=50", "max_concurrent=5"), "harbour")
-    text = "queue few has capacity 50 in the store, which holds; declared is capacity 5"
+    assert before in HARBOUR
+    place.write(HARBOUR.replace(before, after), "harbour")
     status, out, _ = place.run("harbour", "--until-empty")
-    assert (status, out.count(text)) == (0, 1)
+    assert (status, out.count("which holds")) == (0, 1)
+    assert text in out
     place.program = (str(BIN / "runwick"),)
     status, out, _ = place.run("check", "--app", "harbour")
     assert (status, text in " ".join(out.split())) == (0, True)
     assert harbour.rw.capacity.scopes("queue")[0].capacity == 50
+    assert harbour.rw.capacity.rates("job-type")[0].max_executions == 900
 
 
 def test_limits_that_a_reload_brings_are_made_known(place: Place, harbour: Any) -> None:

@@ -268,7 +268,7 @@ def test_twenty_kills_in_a_row_under_a_stream_of_jobs_lose_and_double_and_leave_
     assert all(file.stat().st_size for file in runs.iterdir())
     wait_for(lambda: not working_in(place.folder), "every process to be gone")
     assert run_files(place) == 0
-    assert named_memory() <= memory_files
+    wait_for(lambda: named_memory() <= memory_files, "nothing more in shared memory than before")
 
 
 def working_in(folder: Path) -> list[psutil.Process]:

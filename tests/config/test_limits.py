@@ -47,7 +47,7 @@ def refusals(**settings: Any) -> list[str]:
         {"unique_within_window": UniqueWithinWindow(key, MS)},
         {"unique_within_window": UniqueWithinWindow(key, 3_650 * DAY)},
     ],
-    ids=repr,
+    ids=", ".join,
 )
 def test_bounds_are_allowed(settings: dict[str, Any]) -> None:
     assert refusals(**settings) == []

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Sequence
@@ -380,7 +379,8 @@ def memory_bench() -> Bench:
 def sqlite_bench(folder: Path) -> Bench:
     """A store in a file of its own; `Bench.store` is to be closed."""
     clock, ids = FakeClock(), SystemIds()
-    path = Path(shutil.copy(_installed(), folder / "jobs.db"))
+    path = folder / "jobs.db"
+    path.write_bytes(_installed())
 
     def opened() -> SqliteStore:
         return SqliteStore(path, options=SqliteOptions(), clock=clock, ids=ids)
@@ -393,12 +393,9 @@ def sqlite_bench(folder: Path) -> Bench:
 
 
 @functools.cache
-def _installed_folder() -> tempfile.TemporaryDirectory[str]:
-    folder = tempfile.TemporaryDirectory(prefix="runwick-conformance-")
-    migrate(Path(folder.name) / "jobs.db", FakeClock(), SystemIds())
-    return folder
-
-
-def _installed() -> Path:
+def _installed() -> bytes:
     """A migrated file to copy: migrating anew for each test would take longer than the tests."""
-    return Path(_installed_folder().name) / "jobs.db"
+    with tempfile.TemporaryDirectory(prefix="runwick-conformance-") as folder:
+        path = Path(folder) / "jobs.db"
+        migrate(path, FakeClock(), SystemIds())
+        return path.read_bytes()

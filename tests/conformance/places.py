@@ -22,12 +22,15 @@ INSERT INTO public.test_time VALUES (0);
 CREATE OR REPLACE FUNCTION runwick.now_ms() RETURNS bigint LANGUAGE sql VOLATILE
   AS 'SELECT now_ms FROM public.test_time';
 """
-_EMPTY: Final = b"""
-TRUNCATE runwick.store, runwick.application, runwick.lane, runwick.kind, runwick.policy, runwick.job, runwick.hot,
+_FILLED: Final = """
+runwick.store, runwick.application, runwick.lane, runwick.kind, runwick.policy, runwick.job, runwick.hot,
   runwick.claim, runwick.attempt, runwick.closing, runwick.detail, runwick.worker, runwick.recovery, runwick.audit,
   runwick.command, runwick.activity, runwick.look, runwick.uniqueness, runwick.reused, runwick.scope, runwick.hold,
   runwick.rate_window, runwick.rate_grant, runwick.pause, runwick.intake
 """
+_DELETIONS: Final = "; ".join(f"DELETE FROM {table}" for table in _FILLED.split(","))
+_EMPTY: Final = f"SET session_replication_role = replica; {_DELETIONS}; SET session_replication_role = origin".encode()
+"""In any order, without asking for references. Of tables so small it costs a twentieth of TRUNCATE."""
 
 
 class Database:

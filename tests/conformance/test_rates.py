@@ -1,14 +1,18 @@
 """Rate windows: how many begin within a window of time, to the millisecond, and when whoever is refused comes again."""
 
 import itertools
+import random
+from collections import Counter
+from typing import Final
 
 import pytest
 
 from runwick.contracts.administration import Capability
+from runwick.contracts.attempts import Attempt
 from runwick.contracts.errors import StoreError
 from runwick.contracts.identity import job_of_operation
 from runwick.contracts.limits import DEFER_JITTER_MS, DEFER_MIN_MS, LimitKind
-from runwick.contracts.outcomes import Answer
+from runwick.contracts.outcomes import Answer, Settlement
 from runwick.contracts.states import JobState
 from runwick.policy.limit_ids import rate_id
 from tests.conformance.ground import (
@@ -21,12 +25,16 @@ from tests.conformance.ground import (
     LOW,
     MEDIUM,
     SEND,
+    SUCCESS,
     Bench,
     ids_of,
     resource,
     type_window,
     window,
 )
+
+_STEP_MS: Final = 25
+"""How often a worker looks, in the store's own time."""
 
 
 def jitter_ms(job_id: bytes) -> int:
@@ -346,3 +354,35 @@ def test_promises_are_exact_however_claims_fall(bench: Bench) -> None:
     assert len(begun) == 200
     assert all(later - earlier >= 1_000 for earlier, later in zip(begun, begun[24:], strict=False))
     assert begun[-1] - begun[0] <= 8_000 * 1.05
+
+
+@pytest.mark.parametrize("concurrency", [2, 5, 8])
+def test_f098_three_workers_never_idle_while_a_window_has_room(bench: Bench, concurrency: int) -> None:
+    """24 a second over a long backlog, on three processes that end and claim as it comes."""
+    others = [bench.another() for _ in range(2)]
+    stores = [bench.store, *others]
+    workers = [bench.ids.ordered() for _ in stores]
+    for _ in range(10):
+        bench.dispatch(100, rates=(window("provider", 24),))
+    dice = random.Random(concurrency)
+    running: list[list[tuple[int, Attempt]]] = [[] for _ in stores]
+    begun: list[int] = []
+    try:
+        for _ in range(3_500 // _STEP_MS):
+            now_ms = bench.clock.now_ms()
+            for store, worker, runs in zip(stores, workers, running, strict=True):
+                ended = [attempt for end_ms, attempt in runs if end_ms <= now_ms]
+                store.run(store.settle([Settlement(each, SUCCESS, JobState.SUCCEEDED) for each in ended]))
+                runs[:] = [run for run in runs if run[0] > now_ms]
+                if free := concurrency - len(runs):
+                    taken = store.run(store.claim(bench.plan(free=free, worker=worker))).attempts
+                    runs += [(now_ms + dice.randrange(20, 150), attempt) for attempt in taken]
+                    begun += [now_ms] * len(taken)
+            bench.clock.advance_ms(_STEP_MS)
+    finally:
+        for store in others:
+            store.close()
+    first_ms = begun[0]
+    assert all(late - early >= 1_000 for early, late in zip(begun, begun[24:], strict=False))
+    of_second = Counter((at_ms - first_ms) // 1_000 for at_ms in begun)
+    assert all(of_second[second] >= 22 for second in (1, 2)), of_second

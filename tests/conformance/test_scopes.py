@@ -9,7 +9,7 @@ import pytest
 from runwick.contracts.administration import Admission
 from runwick.contracts.attempts import Attempt, Lane
 from runwick.contracts.controls import SteerAction, SteerReply
-from runwick.contracts.limits import PASSED_MAX, SCOPES_MAX, Drift, LimitKind
+from runwick.contracts.limits import PASSED_MAX, SCOPES_MAX, LimitKind
 from runwick.contracts.outcomes import Answer
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import JobState, Priority
@@ -231,7 +231,7 @@ def test_a_queue_and_a_type_are_limits_of_all_their_jobs_also_of_those_that_wait
     builds = bench.dispatch(2, lane=HIGH, kind=BUILD)
     sends = bench.dispatch(2, lane=HIGH, kind=SEND)
     needs = [capped("reports", 3), capped_type("mails.send", 1)]
-    assert bench.run(bench.store.register(APPLICATION, [HIGH], KINDS, needs)) == []
+    bench.run(bench.store.register(APPLICATION, [HIGH], KINDS, needs))
     claim = bench.claim()
     assert ids_of(claim.attempts) == [*builds, sends[0]]
     assert [attempt.holds for attempt in claim.attempts] == [1, 1, 2]
@@ -267,15 +267,12 @@ def test_a_resource_is_shared_by_all_types_of_an_application_and_by_no_other(ben
     assert (len(bench.claim().attempts), len(bench.claim(application="office").attempts)) == (1, 1)
 
 
-def test_what_is_declared_otherwise_is_drift_and_the_stores_capacity_holds(bench: Bench) -> None:
+def test_a_scope_that_is_there_keeps_its_capacity_whatever_is_declared(bench: Bench) -> None:
     needs = [capped("reports", 2), capped_type("mails.send", 4), resource("printer", 1)]
-    assert bench.run(bench.store.register(APPLICATION, [HIGH], KINDS, needs)) == []
-    assert bench.run(bench.store.register(APPLICATION, [HIGH], KINDS, needs)) == []
+    bench.run(bench.store.register(APPLICATION, [HIGH], KINDS, needs))
     others = [capped("reports", 9), capped_type("mails.send", 4), resource("printer", 3)]
-    assert bench.run(bench.store.register(APPLICATION, [HIGH], KINDS, others)) == [
-        Drift(LimitKind.QUEUE, "reports", "capacity 2", "capacity 9"),
-        Drift(LimitKind.RESOURCE, "printer", "capacity 1", "capacity 3"),
-    ]
+    bench.run(bench.store.register(APPLICATION, [HIGH], KINDS, others))
+    assert bench.scope("reports", LimitKind.QUEUE).capacity == 2
     bench.dispatch(3, scopes=(resource("printer", 7),))
     assert len(bench.claim().attempts) == 1
     assert bench.scope("printer").capacity == 1

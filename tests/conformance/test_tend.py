@@ -1,4 +1,4 @@
-"""Tend: what a crash, a pause or a slow worker left in lines is called in; at rest there is nothing to do."""
+"""Tend: what a crash or a slow worker left in lines is called in; at rest there is nothing to do."""
 
 from runwick.contracts.limits import LimitKind, Tended
 from runwick.policy.limit_ids import scope_id
@@ -20,17 +20,14 @@ def test_at_rest_it_finds_nothing(bench: Bench) -> None:
     assert bench.tend() == NOTHING
 
 
-def test_whom_a_pause_left_in_a_line_is_called_in_after_it(bench: Bench) -> None:
+def test_it_calls_nobody_whose_queue_is_paused(bench: Bench) -> None:
     holder = bench.claimed(scopes=(resource("printer"),))
-    (waits,) = bench.dispatch(scopes=(resource("printer"),))
+    bench.dispatch(scopes=(resource("printer"),))
     bench.claim()
     bench.pause()
     bench.succeed(holder)
     assert bench.tend() == NOTHING
-    bench.resume()
-    assert bench.claim().attempts == []
-    assert bench.tend() == Tended(1, 0, None)
-    assert ids_of(bench.claim().attempts) == [waits]
+    assert bench.scope("printer").waiting
 
 
 def test_a_called_job_that_nobody_claims_holds_up_nobody_else(bench: Bench) -> None:
@@ -62,12 +59,10 @@ def test_room_that_was_promised_to_one_who_never_came_is_given_to_the_next(bench
 def test_limits_are_looked_through_by_id_some_at_a_time(bench: Bench) -> None:
     keys = sorted((f"r{number}" for number in range(5)), key=lambda key: scope_id(APPLICATION, LimitKind.RESOURCE, key))
     holders = [bench.claimed(scopes=(resource(key),)) for key in reversed(keys)]
-    waits = [bench.dispatch(scopes=(resource(key),))[0] for key in keys]
-    assert bench.claim().parked == 5
-    bench.pause()
+    waits = [bench.dispatch(2, scopes=(resource(key),)) for key in keys]
+    assert bench.claim().parked == 10
     for holder in holders:
         bench.succeed(holder)
-    bench.resume()
     after, called = None, []
     while True:
         tended = bench.tend(after, 2)
@@ -77,16 +72,16 @@ def test_limits_are_looked_through_by_id_some_at_a_time(bench: Bench) -> None:
         after = tended.after
         assert after == scope_id(APPLICATION, LimitKind.RESOURCE, keys[sum(called) - 1])
     assert called == [2, 2, 1]
-    assert sorted(ids_of(bench.claim().attempts)) == sorted(waits)
+    claim = bench.claim()
+    assert sorted(ids_of(claim.attempts)) == sorted(first for first, _ in waits)
+    assert claim.parked == 5
 
 
 def test_it_looks_after_its_own_application(bench: Bench) -> None:
     holder = bench.claimed(scopes=(resource("printer"),))
-    bench.dispatch(scopes=(resource("printer"),))
+    bench.dispatch(2, scopes=(resource("printer"),))
     bench.claim()
-    bench.pause()
     bench.succeed(holder)
-    bench.resume()
     bench.dispatch(application="office")
     assert bench.run(bench.store.tend("office", None, 100)) == NOTHING
     assert bench.tend().called == 1

@@ -20,7 +20,7 @@ from runwick import (
     job,
 )
 from runwick.contracts.jobs import JobSettings
-from runwick.contracts.limits import LimitKind, ScopeNeed
+from runwick.contracts.limits import DeclaredLimits, LimitKind, ScopeNeed
 from runwick.declarations.limits import UNLIMITED, JobLimits
 from runwick.declarations.settings import SettingArguments
 
@@ -67,7 +67,7 @@ def test_a_job_has_no_limits_unless_it_says_so() -> None:
     rw = an_app()
     rw.job("pdf.render")(Render)
     assert limits(rw) == UNLIMITED == JobLimits(None, (), None, (), None, None)
-    assert (rw.catalog.scopes, rw.catalog.queue_limits) == ((), {})
+    assert (rw.catalog.limits, rw.catalog.queue_limits) == (DeclaredLimits(), {})
 
 
 def by_free_decorator(rw: Runwick, given: Any) -> type[Job]:
@@ -219,7 +219,7 @@ class Selects:
         (Selects, "must take the record and nothing else; it takes ()."),
         (0, "(int 0) must be a function of the record that returns its key."),
     ],
-    ids=repr,
+    ids=["async", "generator", "number", "class", "no function"],
 )
 def test_a_selector_that_gives_no_key(selector: Any, why: str) -> None:
     rw = an_app()
@@ -238,7 +238,11 @@ def test_a_selector_that_gives_no_key(selector: Any, why: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("selector", [by_page, lambda job: "", Selects(), Selects().method, str, repr], ids=repr)
+@pytest.mark.parametrize(
+    "selector",
+    [by_page, lambda job: "", Selects(), Selects().method, str, repr],
+    ids=["function", "lambda", "object", "method", "class", "built-in"],
+)
 def test_a_selector_is_whatever_takes_the_record(selector: Any) -> None:
     rw = an_app()
     rw.job("pdf.render", unique_while_active=selector)(Render)
@@ -263,7 +267,7 @@ def test_a_queue_may_be_limited() -> None:
     rw.queue("bulk")
     assert rw.catalog.queues == {"pdf", "bulk"}
     assert rw.catalog.queue_limits == {"pdf": 20}
-    assert rw.catalog.scopes == (
+    assert rw.catalog.limits.scopes == (
         ScopeNeed(LimitKind.JOB_TYPE, "pdf.render", 5),
         ScopeNeed(LimitKind.QUEUE, "pdf", 20),
     )

@@ -46,10 +46,12 @@ class TestQueues:
         assert rw.queues.resume("accounts", OPS, expected_revision=0).code == "invalid_state"
         assert actions(rw) == []
 
-    def test_a_declared_queue_that_nobody_registered_is_not_found_and_an_unknown_one_is_an_error(
-        self, rw: Runwick
-    ) -> None:
-        assert rw.queues.pause("mails", OPS, expected_revision=0).code == "not_found"
+    def test_a_declared_queue_can_be_paused_before_anybody_serves_it(self, rw: Runwick) -> None:
+        assert rw.queues.pause("mails", OPS, expected_revision=0).succeeded
+        assert [(view.queue, view.paused) for view in rw.queues.list()] == [("accounts", False), ("mails", True)]
+        assert actions(rw) == ["pause"]
+
+    def test_an_unknown_queue_is_an_error(self, rw: Runwick) -> None:
         message = "neither the application nor its store has a queue 'acounts'; declared are: accounts, mails"
         for act in (rw.queues.pause, rw.queues.resume):
             with pytest.raises(InvalidArgument, match=message) as refused:

@@ -10,7 +10,7 @@ import pytest
 from runwick.contracts.activity import Mark, StackAnswer
 from runwick.contracts.attempts import Attempt, Lane
 from runwick.contracts.controls import TARGETS_MAX, ControlAction
-from runwick.contracts.identity import job_of_operation
+from runwick.contracts.identity import id_text, job_of_operation
 from runwick.contracts.limits import LimitKind
 from runwick.contracts.outcomes import Outcome, OutcomeKind, Settlement
 from runwick.contracts.states import JobState, Priority
@@ -29,7 +29,7 @@ from tests.conformance.ground import (
     resource,
     window,
 )
-from tests.postgres.asking import execute
+from tests.postgres.asking import eventually, execute
 from tests.postgres.crowds import FAR_MS, LANES, crowd, server_time_bench
 from tests.postgres.explained import Log, Plan, explain_all
 
@@ -49,6 +49,7 @@ SORTED_MAX: Final = 200
 PAGES_MAX: Final = {
     "audit": 500,
     "begin": 100,
+    "call_again": 300,
     "cancel": 3_000,
     "claim": 2_500,
     "claim_divided": 2_500,
@@ -68,7 +69,7 @@ PAGES_MAX: Final = {
     "named": 100,
     "names_add": 300,
     "application_add": 100,
-    "queues": 100,
+    "queues": 150,
     "rates": 300,
     "register": 100,
     "release": 5_000,
@@ -81,7 +82,7 @@ PAGES_MAX: Final = {
     "settle_plain": 3_000,
     "stack": 100,
     "steer_capacity": 300,
-    "steer_queue": 200,
+    "steer_queue": 3_000,
     "tend": 3_000,
     "why": 1_000,
     "workers": 100,
@@ -144,6 +145,7 @@ def do_everything(bench: Bench, url: str, count: int) -> None:
     assert len(bench.recover(JobState.FAILED)) == 1
     operate(bench, url, count)
     meet_limits(bench, count)
+    be_idle(bench, url)
     run(store.depart(bench.presence()))
     bench.dispatch(application=f"newcomer-{count}", deadline_ms=FAR_MS)
 
@@ -204,6 +206,20 @@ def meet_limits(bench: Bench, count: int) -> None:
         bench.settle(attempts[0], FAILURE, JobState.FAILED)
         bench.release(*attempts[1:])
     bench.limit("mails", 1_000, LimitKind.QUEUE)
+
+
+def be_idle(bench: Bench, url: str) -> None:
+    """A limit has room, and for a moment nobody can be called."""
+    holder, waiter = bench.dispatch(2, lane=MAILS, deadline_ms=FAR_MS, scopes=(resource("idle"),))
+    (attempt,) = bench.claim(lanes=[MAILS]).attempts
+    assert attempt.job_id == holder
+    with psycopg.connect(url) as somebody:
+        somebody.execute("SELECT FROM runwick.hot WHERE job = %s::uuid FOR UPDATE", (id_text(waiter),))
+        bench.succeed(attempt)
+    has_line = "SELECT 1 FROM runwick.scope WHERE key = 'idle' AND has_line"
+    eventually(lambda: not execute(url, has_line), "the next one is called")
+    (attempt,) = bench.claim(lanes=[MAILS]).attempts
+    bench.succeed(attempt)
 
 
 def test_every_act_reads_by_index_sorts_little_and_looks_at_few_pages(

@@ -12,7 +12,9 @@ import pytest
 from runwick.contracts.errors import StoreProfileMismatch
 from runwick.runtime import crossings
 from runwick.runtime.forks import Forkable
+from runwick.stores.sqlite import forks, opening
 from runwick.stores.sqlite.driver import Driver
+from runwick.stores.sqlite.link import File, Link
 from runwick.stores.sqlite.turnstile import turnstiles
 from tests.sqlite.places import a_driver, add, migrated, names
 from tests.sqlite.processes import DEADLINE_S, Child, Peer, open_files
@@ -105,6 +107,40 @@ def test_a_child_that_was_forked_inside_a_call_refuses_the_file(driver: Driver) 
     with children[0] as child:
         assert child.hear() == "store_profile_mismatch"
     assert driver.run(names()) == {"before", "parent"}
+
+
+def test_a_child_that_was_forked_while_a_thread_opened_the_file_refuses_it(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Locks are there as soon as something was read, before the connection is in its place."""
+    monkeypatch.setattr(forks, "PATIENCE_S", 0.01)
+    opened, goes_on = threading.Event(), threading.Event()
+
+    def connect() -> sqlite3.Connection:
+        connection = opening.connect(driver.path, 1.0)
+        opened.set()
+        assert goes_on.wait(DEADLINE_S)
+        return connection
+
+    def write_in_vain(peer: Peer) -> None:
+        with pytest.raises(StoreProfileMismatch, match="forked while its parent was using") as refused:
+            driver.run(add("child"))
+        peer.say(refused.value.code)
+
+    def use() -> None:
+        with link:
+            pass
+
+    link = Link(File(driver.path), connect)
+    thread = threading.Thread(target=use)
+    thread.start()
+    assert opened.wait(DEADLINE_S)
+    with Child(write_in_vain) as child:
+        assert child.hear() == "store_profile_mismatch"
+    goes_on.set()
+    thread.join()
+    link.close()
+    assert driver.run(names()) == {"before"}
 
 
 def test_a_fork_by_foreign_code_is_noticed_and_refused(driver: Driver) -> None:

@@ -126,7 +126,7 @@ def _steps_to_read_the_head(behind: int, paused: int) -> int:
             return 0
 
         connection.set_progress_handler(tick, 1)
-        found = connection.execute(sql("line_heads"), (bytes(16), 0, LOOKED_MAX, "[9]", 4)).fetchall()
+        found = connection.execute(sql("line_heads"), (bytes(16), 0, b"", LOOKED_MAX, "[9]", 4)).fetchall()
         assert [job for _, job in found] == [paused + 1, paused + 2, paused + 3, paused + 4]
         return count
     finally:

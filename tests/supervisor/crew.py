@@ -96,10 +96,16 @@ class Crew:
         return [attempt.job for attempt in attempts]
 
     async def run(self, *jobs: Job) -> list[Outcome]:
-        """Hand these over and wait for their outcomes."""
+        """Hand these over and wait for their outcomes. What is given back, since for 100 ms nobody was free, is handed
+        over anew, as by a worker that claims it again."""
         numbers = self.hand_over(*jobs)
-        await until(lambda: all(number in self.outcomes for number in numbers), f"{jobs} to end")
-        return [self.outcomes[number][0] for number in numbers]
+        while True:
+            await until(lambda: {*numbers} <= {*self.outcomes, *self.given_back}, f"{jobs} to end")
+            back = [place for place, number in enumerate(numbers) if number in self.given_back]
+            if not back:
+                return [self.outcomes[number][0] for number in numbers]
+            for place in back:
+                (numbers[place],) = self.hand_over(jobs[place])
 
     async def result(self, job: Job) -> object:
         """What the job returns."""

@@ -1,6 +1,7 @@
 """What a pool shows of itself while it works: what each executor does, marks, stacks, health."""
 
 import asyncio
+import math
 import os
 import signal
 import time
@@ -74,6 +75,32 @@ def test_the_stack_of_a_run_can_be_seen_and_the_run_goes_on(tmp_path: Path) -> N
             os.kill(pid, signal.SIGKILL)
             await until(lambda: attempt.job in its.outcomes, "the crash")
             assert its.outcomes[attempt.job][0].black_box is None, "what was looked at is no last stack"
+
+    asyncio.run(scene())
+
+
+def test_a_stack_is_waited_for_while_its_executor_gets_no_core_but_not_for_ever(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with crew(1) as its:
+            attempt = its.attempt(Hold(str(tmp_path / "started"), str(tmp_path / "gate")))
+            its.give(attempt)
+            await until((tmp_path / "started").exists, "the run")
+            (executor,) = its.executors
+            now_s = asyncio.get_running_loop().time()
+            os.kill(executor.pid, signal.SIGSTOP)
+            its.backend.look([attempt.attempt_id])
+            its.backend._overseer.attend(executor, now_s + 1.0)
+            os.kill(executor.pid, signal.SIGCONT)
+            await until(lambda: its.stacks, "its stack")
+            assert "in hold" in its.stacks[0].text
+            os.kill(executor.pid, signal.SIGSTOP)
+            its.backend.look([attempt.attempt_id])
+            its.backend._overseer.attend(executor, now_s + 60.0)
+            assert its.backend._overseer.due_s(executor, now_s) == math.inf
+            os.kill(executor.pid, signal.SIGCONT)
+            (tmp_path / "gate").touch()
+            await until(lambda: attempt.job in its.outcomes, "the run to end")
+            assert len(its.stacks) == 1
 
     asyncio.run(scene())
 

@@ -48,6 +48,7 @@ def test_an_executor_is_replaced_after_so_many_attempts_and_no_run_is_lost() -> 
     asyncio.run(scene())
 
 
+@pytest.mark.alone
 def test_a_pool_of_one_is_never_without_one_that_is_ready() -> None:
     async def scene() -> None:
         async with crew(1, options=ExecutorOptions(recycle_attempts=1)) as its:

@@ -179,7 +179,7 @@ def test_no_result_stores_nothing() -> None:
         (["\ud800"], "invalid_result", "the handler's result $[0]: text cannot hold half of a surrogate pair"),
         ([msgspec.Raw(b"nope")], "invalid_result", "the text is not JSON"),
     ],
-    ids=str,
+    ids=["size", "object", "nan", "naive", "name", "surrogate", "raw"],
 )
 def test_a_result_that_cannot_be_stored(value: Any, code: str, sentence: str) -> None:
     with pytest.raises(ResultRefused) as caught:

@@ -9,7 +9,7 @@ from runwick.config.options import WorkerOptions
 from runwick.contracts.attempts import Lane
 from runwick.contracts.controls import ControlAction, ControlAnswer
 from runwick.contracts.dispatching import Receipt
-from runwick.contracts.limits import ScopeNeed
+from runwick.contracts.limits import DeclaredLimits, ScopeNeed
 from runwick.contracts.stores import JobRecord, Outlook
 from runwick.runtime.ambient import SystemClock
 from runwick.telemetry.bus import Bus
@@ -74,7 +74,7 @@ class Life:
             dice=FakeDice(),
             ids=self.ids,
             bus=self.bus,
-            scopes=scopes,
+            limits=DeclaredLimits(tuple(scopes)),
             worker_id=worker_id,
             grade="watched",
         )

@@ -7,7 +7,7 @@ import pytest
 
 from runwick.contracts.attempts import ClaimPlan, LaneTurn
 from runwick.contracts.errors import AdmissionClosed, OutcomeUnknown, StoreUnavailable
-from runwick.contracts.limits import Drift, LimitKind, ScopeNeed
+from runwick.contracts.limits import DeclaredLimits, Drift, LimitKind, ScopeNeed
 from runwick.contracts.outcomes import Outcome, OutcomeKind
 from runwick.contracts.stores import Outlook
 from runwick.telemetry import events
@@ -239,9 +239,9 @@ def test_limits_are_made_known_and_drift_is_told_once() -> None:
 
     async def script(life: Life) -> None:
         await until(lambda: life.backend.started, "the start")
-        await life.worker.reconfigure(life.pools, frozenset({KIND}), [ALL_REPORTS])
-        await life.worker.reconfigure(life.pools, frozenset({KIND}), [other])
-        await life.worker.reconfigure(life.pools, frozenset({KIND}), [ALL_REPORTS])
+        await life.worker.reconfigure(life.pools, frozenset({KIND}), DeclaredLimits((ALL_REPORTS,)))
+        await life.worker.reconfigure(life.pools, frozenset({KIND}), DeclaredLimits((other,)))
+        await life.worker.reconfigure(life.pools, frozenset({KIND}), DeclaredLimits((ALL_REPORTS,)))
         life.worker.stop()
 
     life.live(script)

@@ -199,7 +199,7 @@ def test_when_one_backend_cannot_be_started_none_is_left() -> None:
     with pytest.raises(ConfigurationError):
         asyncio.run(life.worker.run())
     assert not life.backends[0].started
-    assert life.store.calls == ["register"]
+    assert life.store.calls == ["register", "scopes", "scopes", "rates"]
 
 
 def test_a_claimer_that_fails_is_named_by_its_pool() -> None:

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from runwick.contracts.limits import Drift, LimitKind, RateNeed, RateRecord, ScopeNeed, ScopeRecord
+from runwick.contracts.limits import LimitKind, RateNeed, RateRecord, ScopeNeed, ScopeRecord
 from runwick.policy.lanes import RANK
 from runwick.policy.limit_ids import scope_id
 from runwick.policy.limits import Scope, Window
-from runwick.policy.lines import LOOKED_MAX
 from runwick.stores.memory.rows import JobRow, ScopeRow, WindowRow, window_of
 
 
@@ -17,20 +16,18 @@ class Limits:
         self.scopes: dict[bytes, ScopeRow] = {}
         self.windows: dict[bytes, WindowRow] = {}
 
-    def declare(self, application: str, needs: Sequence[ScopeNeed]) -> list[Drift]:
-        """Create the scopes that are not there; answers those that are and differ, sorted."""
-        drifts = []
+    def __getitem__(self, limit: bytes) -> Scope | Window:
+        row = self.scopes.get(limit)
+        return self.windows[limit].window if row is None else row.scope
+
+    def declare(self, application: str, needs: Sequence[ScopeNeed]) -> None:
+        """Create the scopes that are not there."""
         for need in needs:
             limit_id = scope_id(application, need.kind, need.key)
-            row = self.scopes.get(limit_id)
-            if row is None:
+            if limit_id not in self.scopes:
                 fenced = need.kind is LimitKind.RESOURCE
                 scope = Scope(limit_id, capacity=need.capacity, in_use=0, fenced=fenced)
                 self.scopes[limit_id] = ScopeRow(application, need.kind, need.key, scope)
-            elif row.scope.capacity != need.capacity:
-                stored, declared = (f"capacity {value}" for value in (row.scope.capacity, need.capacity))
-                drifts.append(Drift(need.kind, need.key, stored, declared))
-        return sorted(drifts)
 
     def declare_rates(self, application: str, needs: Sequence[RateNeed]) -> None:
         """Create the windows that are not there."""
@@ -62,8 +59,8 @@ class OpenLine:
         self._left = len(rows)
         self._ranks: list[Iterator[JobRow]] = []
         for priority in RANK:
-            looked_at = [row for row in rows if row.command.lane.priority is priority][:LOOKED_MAX]
-            unpaused = [row for row in looked_at if not is_paused(row.command.application, row.command.lane.queue)]
+            of_rank = (row for row in rows if row.command.lane.priority is priority)
+            unpaused = [row for row in of_rank if not is_paused(row.command.application, row.command.lane.queue)]
             self._ranks.append(iter(unpaused))
 
     def take(self, rank: int) -> tuple[bytes, JobRow] | None:

@@ -14,6 +14,7 @@ from runwick.policy.lines import Calling
 from runwick.stores.controls import command_conflict
 from runwick.stores.memory.rows import Kept
 from runwick.stores.memory.tables import Tables, act
+from runwick.stores.memory.tend import call_in_everywhere
 from runwick.stores.steering import Stands, audit_target, fingerprint, judged
 
 
@@ -52,12 +53,14 @@ def _do(tables: Tables, command: SteerCommand, now_ms: int) -> None:
         row.revision += 1
         calling = Calling(tables.open_line, now_ms)
         calling.into_scope(row.scope, row.scope.resize(command.capacity))
-        tables.take_calls(calling.called)
+        tables.take_all_calls(calling, now_ms)
         return
     queue = tables.queues[command.application, command.key]
     queue.revision += 1
     queue.since_ms = now_ms if command.action is SteerAction.PAUSE else None
-    tables.made_due |= queue.since_ms is None
+    if queue.since_ms is None:
+        tables.made_due = True
+        call_in_everywhere(tables, command.application, now_ms)
 
 
 def _record(tables: Tables, command: SteerCommand, reply: SteerReply, now_ms: int) -> AuditRecord:

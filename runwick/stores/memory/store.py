@@ -13,7 +13,7 @@ from runwick.contracts.controls import ControlCommand, ControlReply, SteerComman
 from runwick.contracts.dispatching import Command, Receipt
 from runwick.contracts.errors import ItemFailure
 from runwick.contracts.history import AuditPage, EventPage
-from runwick.contracts.limits import Drift, LimitKind, QueueRecord, RateRecord, ScopeNeed, ScopeRecord, Tended
+from runwick.contracts.limits import LimitKind, QueueRecord, RateRecord, ScopeNeed, ScopeRecord, Tended
 from runwick.contracts.outcomes import Answer, Settlement
 from runwick.contracts.stores import Act, CostlyRun, JobRecord, Outlook
 from runwick.contracts.waiting import WaitReport
@@ -110,7 +110,7 @@ class MemoryStore:
 
     def register(
         self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind], scopes: Sequence[ScopeNeed] = ()
-    ) -> Act[list[Drift]]:
+    ) -> Act[None]:
         return register.register(self.tables, application, lanes, scopes)
 
     def claim(self, plan: ClaimPlan) -> Act[Claim]:

@@ -184,12 +184,21 @@ class Tables:
                 calling.pass_on(self.limits.windows[limit].window, due_at_ms)
         self._freed.clear()
         self._left.clear()
-        self.take_calls(calling.called)
+        self.take_all_calls(calling, now_ms)
 
     def take_calls(self, called: Sequence[Called[JobRow]]) -> None:
         """Do what was decided."""
         for call in called:
             self.call(call.job, call.limit, call.due_ms)
+
+    def take_all_calls(self, calling: Calling[JobRow], now_ms: int) -> None:
+        """Do what was decided, and go on where that had to end."""
+        self.take_calls(calling.called)
+        while calling.called and (owed := calling.owed):
+            calling = Calling(self.open_line, now_ms)
+            for limit, calls in owed.items():
+                calling.make_up(self.limits[limit], calls)
+            self.take_calls(calling.called)
 
     def open_line(self, limit: bytes) -> OpenLine:
         """A line as it stands now."""

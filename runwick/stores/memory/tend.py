@@ -23,13 +23,26 @@ def _tend(tables: Tables, application: str, after: bytes | None, limit: int, now
     mended = 0
     chosen = _with_a_line(tables, application, after)[:limit]
     for limit_id in chosen:
-        if limit_id in tables.limits.scopes:
-            mended += tend_scope(tables.limits.scopes[limit_id].scope, holds[limit_id], calling)
+        own = tables.limits[limit_id]
+        if isinstance(own, Scope):
+            mended += tend_scope(own, holds[limit_id], calling)
         else:
-            tend_window(tables.limits.windows[limit_id].window, now_ms, calling)
-    tables.take_calls(calling.called)
+            tend_window(own, now_ms, calling)
+    tables.take_all_calls(calling, now_ms)
     _forget(tables, now_ms)
     return Tended(len(calling.called), mended, chosen[-1] if limit and len(chosen) == limit else None)
+
+
+def call_in_everywhere(tables: Tables, application: str, now_ms: int) -> None:
+    """Call for the room of all limits of an application: a queue is open again whose jobs may stand in their lines."""
+    calling = Calling(tables.open_line, now_ms)
+    for limit_id in _with_a_line(tables, application, None):
+        own = tables.limits[limit_id]
+        if isinstance(own, Scope):
+            calling.into_scope(own, own.room)
+        else:
+            tend_window(own, now_ms, calling)
+    tables.take_all_calls(calling, now_ms)
 
 
 def _with_a_line(tables: Tables, application: str, after: bytes | None) -> list[bytes]:

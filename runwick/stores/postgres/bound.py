@@ -87,11 +87,13 @@ class Bound:
 class Due(set[int]):
     """The numbers of the applications for which an act made work due."""
 
-    __slots__ = ("is_told",)
+    __slots__ = ("is_told", "owed")
 
     def __init__(self) -> None:
         self.is_told = False
         """Whether the act's own transaction has told other processes."""
+        self.owed: dict[bytes, int] = {}
+        """Limits that it left idle, and how many calls each is owed."""
 
 
 class MakesDue(Act[T]):

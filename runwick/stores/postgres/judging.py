@@ -48,7 +48,7 @@ class Found(NamedTuple):
     @property
     def alarms_ms(self) -> list[int]:
         """In how many milliseconds what it called or deferred is due."""
-        dues_ms = [*self.deferred_to_ms, *(due_at_ms for _, due_at_ms, _ in self.calls)]
+        dues_ms = [*self.deferred_to_ms, *(due_at_ms for lane, due_at_ms, _ in self.calls if lane is not None)]
         return sorted(max(0, due_at_ms - self.now_ms) for due_at_ms in dues_ms)
 
 

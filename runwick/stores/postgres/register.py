@@ -4,7 +4,7 @@ scopes of its queues and job types stand before it claims anything."""
 from collections.abc import Sequence
 
 from runwick.contracts.attempts import Kind, Lane
-from runwick.contracts.limits import Drift, LimitKind, ScopeNeed
+from runwick.contracts.limits import LimitKind, ScopeNeed
 from runwick.contracts.stores import Act
 from runwick.policy.limit_ids import scope_id
 from runwick.stores.postgres import packed
@@ -15,31 +15,24 @@ from runwick.stores.steps import Preparation, Step, Steps
 
 def register(
     bound: Bound, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind], scopes: Sequence[ScopeNeed]
-) -> Act[list[Drift]]:
-    """Make an application, its lanes, kinds and these scopes known; only an open application takes it. Answers the
-    scopes that were there and differ, in the order given."""
+) -> Act[None]:
+    """Make an application, its lanes, kinds and these scopes known; only an open application takes it."""
     return Act("register", lambda: _register(bound, Wanted(application, lanes, tuple(kinds)), scopes))
 
 
-def _register(bound: Bound, wanted: Wanted, scopes: Sequence[ScopeNeed]) -> Steps[list[Drift]]:
+def _register(bound: Bound, wanted: Wanted, scopes: Sequence[ScopeNeed]) -> Steps[None]:
     application = yield from bound.names.make(wanted, "register")
     number = packed.number(application)
-    ids = packed.ids([scope_id(wanted.application, need.kind, need.key) for need in scopes])
     if scopes:
         columns = (
-            ids,
+            packed.ids([scope_id(wanted.application, need.kind, need.key) for need in scopes]),
             packed.texts([need.kind.value for need in scopes]),
             packed.texts([need.key for need in scopes]),
             packed.numbers([need.capacity for need in scopes]),
         )
         yield Preparation("scopes_add", (*bound.gate(), number, *columns))
-    ((capacities,),) = yield Step("register", (*bound.gate(), number, ids))
+    yield Step("register", (*bound.gate(), number))
     bound.names.serves.add(application)
     bound.names.scopes.update(
         (wanted.application, need.kind, need.key) for need in scopes if need.kind is not LimitKind.RESOURCE
     )
-    return [
-        Drift(need.kind, need.key, f"capacity {capacity}", f"capacity {need.capacity}")
-        for need, capacity in zip(scopes, capacities or (), strict=True)
-        if capacity != need.capacity
-    ]

@@ -16,6 +16,7 @@ from runwick.stores.postgres import packed
 from runwick.stores.postgres.bound import Bound, Due, MakesDue
 from runwick.stores.postgres.calling import CALLS_MAX, call_in
 from runwick.stores.postgres.names import Wanted
+from runwick.stores.postgres.tend import LIMITS_AT_ONCE, call_in_everywhere
 from runwick.stores.steering import audit_target, fingerprint
 from runwick.stores.steps import Step, Steps
 
@@ -35,13 +36,15 @@ def _steer(bound: Bound, command: SteerCommand, due: Due) -> Steps[SteerReply]:
     application = yield from bound.names.find(Wanted(command.application))
     if application is None:
         return SteerReply("not_found")
-    (known_fingerprint, reply, *_), *called = yield _step(bound, application, command)
+    (known_fingerprint, reply, *_), *rest = yield _step(bound, application, command)
     if known_fingerprint not in (None, fingerprint(command)):
         raise command_conflict(command)
     answer = SteerReply(*_REPLY.decode(reply), replayed=known_fingerprint is not None)
     if command.action is SteerAction.RESUME and answer.code is None and not answer.replayed:
         due.add(application)
-    call_in(bound, (tuple(row[2:]) for row in called), due, application)
+    call_in(bound, (tuple(row[2:]) for row in rest if row[1] is None), due, application)
+    for *_, last in (row for row in rest if row[1] is not None):
+        yield from call_in_everywhere(bound, application, last, due)
     return answer
 
 
@@ -60,6 +63,6 @@ def _step(bound: Bound, application: int, command: SteerCommand) -> Step:
         packed.text(audit_target(command)),
     )
     if command.capacity is None:
-        return Step("steer_queue", (*common, packed.text(command.key)))
+        return Step("steer_queue", (*common, packed.text(command.key), packed.number(LIMITS_AT_ONCE), CALLS_MAX))
     scope = packed.Id(scope_id(command.application, command.kind, command.key))
     return Step("steer_capacity", (*common, scope, packed.number(command.capacity), CALLS_MAX))

@@ -14,10 +14,11 @@ from runwick.contracts.controls import ControlCommand, ControlReply, SteerComman
 from runwick.contracts.dispatching import Command, Receipt
 from runwick.contracts.errors import ItemFailure
 from runwick.contracts.history import AuditPage, EventPage
-from runwick.contracts.limits import Drift, LimitKind, QueueRecord, RateRecord, ScopeNeed, ScopeRecord, Tended
+from runwick.contracts.limits import LimitKind, QueueRecord, RateRecord, ScopeNeed, ScopeRecord, Tended
 from runwick.contracts.outcomes import Answer, Settlement
 from runwick.contracts.stores import Act, CostlyRun, JobRecord, Outlook
 from runwick.contracts.waiting import WaitReport
+from runwick.runtime.place import in_executor
 from runwick.stores.postgres import (
     begin,
     claim,
@@ -39,7 +40,9 @@ from runwick.stores.postgres import (
 )
 from runwick.stores.postgres.address import Address
 from runwick.stores.postgres.bound import Bound, MakesDue
+from runwick.stores.postgres.calling import call_again
 from runwick.stores.postgres.driver import Driver
+from runwick.stores.postgres.recalling import Recaller
 
 T = TypeVar("T")
 
@@ -63,6 +66,7 @@ class PostgresStore:
             address, options, concurrent_calls=concurrent_calls, clock=clock, opened=lambda: self._bound.forget()
         )
         self._bound = Bound(self._driver, allow_unsafe=options.allow_unsafe_durability, clock=clock, ids=ids)
+        self._recaller = Recaller(self._call_again)
         self._notes: tuple[str, ...] = ()
 
     @property
@@ -100,6 +104,7 @@ class PostgresStore:
         return self._driver.wake_on_requests(worker, wake)
 
     def close(self) -> None:
+        self._recaller.close()
         self._driver.close()
 
     def run(self, act: Act[T]) -> T:
@@ -122,7 +127,7 @@ class PostgresStore:
 
     def register(
         self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind], scopes: Sequence[ScopeNeed] = ()
-    ) -> Act[list[Drift]]:
+    ) -> Act[None]:
         return register.register(self._bound, application, lanes, kinds, scopes)
 
     def claim(self, plan: ClaimPlan) -> Act[Claim]:
@@ -194,7 +199,19 @@ class PostgresStore:
         return read.costliest(self._bound, application, by, limit)
 
     def _tell(self, act: Act[T]) -> None:
-        """Work that is due wakes who may take it, after the commit and when the connection is free again."""
+        """Work that is due wakes who may take it, after the commit and when the connection is free again; what the act
+        owes to limits is made up for a little later."""
         if isinstance(act, MakesDue):
             for application in act.due:
                 self._driver.notify(application, is_told=act.due.is_told)
+            if act.due.owed:
+                self._recaller.owe(act.due.owed)
+            if in_executor():
+                self._recaller.make_up()
+
+    def _call_again(self, limit: bytes, owed: int) -> tuple[int, int | None]:
+        act = call_again(self._bound, limit, owed)
+        called = self._driver.run(act)
+        for application in act.due:
+            self._driver.notify(application)
+        return called, act.due.owed.get(limit)

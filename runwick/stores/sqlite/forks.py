@@ -26,9 +26,15 @@ PATIENCE_S: Final = 10.0
 _carried: set[Path] = set()
 
 
-def keep_untouched(path: Path, inherited: sqlite3.Connection) -> None:
-    """Never use or close `inherited`, not even at exit, and refuse `path` in this process from now on."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
+def keep_untouched(path: Path, inherited: sqlite3.Connection | None) -> None:
+    """Never use or close `inherited`, not even at exit, and refuse `path` in this process from now on.
+
+    Args:
+        path: of the file.
+        inherited: None when the fork met a thread that was opening it, with which it is lost.
+    """
+    if inherited is not None:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
     _carried.add(path)
 
 

@@ -77,6 +77,8 @@ class Interned:
         )
         self.intake = Intake()
         """As it was last read; an act goes by what `refresh` answers."""
+        self.looked: dict[tuple[bytes, int], bytes] = {}
+        """By limit and rank of its line: the job from which on to look, where many of paused queues stand in front."""
         self._news = False
 
     def forget(self) -> None:
@@ -85,6 +87,7 @@ class Interned:
         for table in tables:
             table.forget()
         self.intake = Intake()
+        self.looked = {}
 
     def made_names(self) -> None:
         """An act of this store object made names, or changed what may be claimed; it is not committed yet."""
@@ -107,6 +110,7 @@ class Interned:
         if revision != intake.revision:
             # A reader may stand at an earlier moment than another act; what each answers is of its own.
             self.intake = intake = intake_of(revision, (yield Step("intake")))
+            self.looked = {}
         return intake
 
 

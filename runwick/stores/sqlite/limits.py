@@ -15,6 +15,8 @@ from runwick.stores.sqlite.leased import json_list
 from runwick.stores.steps import Step, Steps
 
 _RANKS: Final = range(3)
+_FURTHER_MAX: Final = 10_000
+"""Jobs of one rank that one act looks at behind `LOOKED_MAX` of paused queues: it reads nothing but the index."""
 
 
 def joined(ids: Iterable[bytes]) -> bytes:
@@ -152,8 +154,13 @@ class OpenLine:
 class OpenLines:
     """The lines of an act's limits, each read from its heads as far as the act may call: a line is never walked."""
 
-    def __init__(self, interned: Interned) -> None:
+    def __init__(self, interned: Interned, opens: tuple[int, str] | None = None) -> None:
+        """
+        Args:
+            opens: application and queue that are paused, and are open again with this act.
+        """
         self._interned = interned
+        self._opens = opens
         self._lines: dict[bytes, OpenLine] = {}
 
     def read(self, limits: Limits, calls: Mapping[bytes, int]) -> Steps[None]:
@@ -168,14 +175,36 @@ class OpenLines:
         if not any(calls.get(limit_id) for limit_id in have_one):
             return
         intake = yield from self._interned.refresh()
-        paused = json_list(intake.paused_lanes(self._interned.lanes.values))
+        intake = intake._replace(paused=intake.paused - {self._opens})
+        paused = intake.paused_lanes(self._interned.lanes.values)
         for limit_id in have_one:
             if most := min(calls.get(limit_id, 0), CALLED_MAX):
+                reach = max(most, LOOKED_MAX) if paused else most
+                ((length,),) = yield Step("line_length", (limit_id, reach + 1))
                 ranks = []
                 for rank in _RANKS:
-                    ranks.append((yield Step("line_heads", (limit_id, rank, LOOKED_MAX, paused, most))))
-                ((length,),) = yield Step("line_length", (limit_id, most + 1))
+                    ranks.append((yield from self._heads(limit_id, rank, paused, most, is_long=length > LOOKED_MAX)))
                 self._lines[limit_id] = OpenLine(ranks, length)
+
+    def _heads(
+        self, limit_id: bytes, rank: int, paused: Sequence[int], most: int, *, is_long: bool
+    ) -> Steps[list[tuple[bytes, int]]]:
+        """Where `LOOKED_MAX` stand in front whose queues are paused, it is looked behind them too, each time from where
+        that was left; at the end of the rank it begins anew."""
+        lanes = json_list(paused)
+        heads: list[tuple[bytes, int]] = yield Step("line_heads", (limit_id, rank, b"", LOOKED_MAX, lanes, most))
+        if not paused or not is_long or len(heads) == most:
+            return heads
+        edge = yield Step("line_edge", (limit_id, rank, b"", LOOKED_MAX))
+        if not edge:
+            return heads
+        behind = max(edge[0][0], self._interned.looked.get((limit_id, rank), b""))
+        further = yield Step("line_heads", (limit_id, rank, behind, _FURTHER_MAX, lanes, most - len(heads)))
+        if not further:
+            edge = yield Step("line_edge", (limit_id, rank, behind, _FURTHER_MAX))
+            behind = edge[0][0] if edge else b""
+        self._interned.looked[limit_id, rank] = behind
+        return [*heads, *further]
 
     def __call__(self, limit: bytes, /) -> OpenLine:
         return self._lines[limit]

@@ -115,9 +115,9 @@ class Link(Forkable):
             self._lock.release()
 
     def after_fork_in_child(self) -> None:
+        if self._user is not None or self._connection is not None:  # it may just be opened by a thread that is not here
+            forks.keep_untouched(self._file.path, self._connection)
+            self._connection = None
         self._lock = threading.Lock()
         self._user = None
         self._at_rest = False
-        if self._connection is not None:
-            forks.keep_untouched(self._file.path, self._connection)
-            self._connection = None

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from runwick.contracts.ambient import Clock
 from runwick.contracts.attempts import Kind, Lane
-from runwick.contracts.limits import Drift, ScopeNeed
+from runwick.contracts.limits import ScopeNeed
 from runwick.contracts.stores import Act
 from runwick.policy.limit_ids import scope_id
 from runwick.stores.sqlite.gate import Gate
 from runwick.stores.sqlite.interned import Interned, Naming
-from runwick.stores.sqlite.limits import Limits, declare
+from runwick.stores.sqlite.limits import declare
 from runwick.stores.steps import Steps
 
 
@@ -21,8 +21,8 @@ def register(
     kinds: frozenset[Kind],
     scopes: Sequence[ScopeNeed],
     clock: Clock,
-) -> Act[list[Drift]]:
-    """Make known what a worker is about to serve; a second time it changes nothing. Answers the scopes that differ."""
+) -> Act[None]:
+    """Make known what a worker is about to serve; a second time it changes nothing."""
     return Act("register", lambda: _register(gate, interned, application, lanes, kinds, scopes, clock))
 
 
@@ -34,7 +34,7 @@ def _register(
     kinds: frozenset[Kind],
     scopes: Sequence[ScopeNeed],
     clock: Clock,
-) -> Steps[list[Drift]]:
+) -> Steps[None]:
     gate.admit("register", application)
     naming = Naming(interned)
     number = yield from naming.number(interned.applications, application)
@@ -42,14 +42,6 @@ def _register(
         yield from naming.number(interned.lanes, (number, lane))
     for kind in sorted(kinds):
         yield from naming.number(interned.kinds, (number, kind))
-    if not scopes:
-        return []
-    needs = [(scope_id(application, need.kind, need.key), need) for need in scopes]
-    yield from declare(interned, number, dict(reversed(needs)), clock.now_ms())
-    stored = Limits()
-    yield from stored.read((limit for limit, _ in needs), {})
-    return sorted(
-        Drift(need.kind, need.key, *(f"capacity {value}" for value in (stored.scopes[limit].capacity, need.capacity)))
-        for limit, need in needs
-        if stored.scopes[limit].capacity != need.capacity
-    )
+    if scopes:
+        needs = [(scope_id(application, need.kind, need.key), need) for need in scopes]
+        yield from declare(interned, number, dict(reversed(needs)), clock.now_ms())

@@ -3,6 +3,7 @@
 Each change gets one audit row, and the command's answer is kept. Nothing is kept of a command that changed nothing.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -10,29 +11,30 @@ import msgspec
 from runwick.contracts.ambient import Clock
 from runwick.contracts.controls import SteerAction, SteerCommand, SteerReply
 from runwick.contracts.limits import CALLED_MAX
-from runwick.contracts.stores import Act
 from runwick.policy.limit_ids import scope_id
 from runwick.policy.lines import Calling
 from runwick.stores.controls import command_conflict
 from runwick.stores.sqlite.gate import Gate
+from runwick.stores.sqlite.going import GoesOn, Rest
 from runwick.stores.sqlite.interned import Interned
 from runwick.stores.sqlite.limits import Limits, OpenLines
+from runwick.stores.sqlite.tend import call_in_everywhere, go_on
 from runwick.stores.steering import Stands, audit_target, fingerprint, judged
 from runwick.stores.steps import Step, Steps
 
 _REPLY: Final = msgspec.json.Decoder(SteerReply)
 
 
-def steer(gate: Gate, interned: Interned, command: SteerCommand, clock: Clock) -> Act[SteerReply]:
+def steer(gate: Gate, interned: Interned, command: SteerCommand, clock: Clock) -> GoesOn[SteerReply]:
     """Do this to the queue or the scope.
 
     Raises (when run):
         StoreError: the command id was used for something else (code ``operation_conflict``).
     """
-    return Act(command.action.value, lambda: _steer(gate, interned, command, clock))
+    return GoesOn(command.action.value, lambda rest: _steer(gate, interned, command, clock, rest))
 
 
-def _steer(gate: Gate, interned: Interned, command: SteerCommand, clock: Clock) -> Steps[SteerReply]:
+def _steer(gate: Gate, interned: Interned, command: SteerCommand, clock: Clock, rest: Rest) -> Steps[SteerReply]:
     yield from interned.refresh()
     application = interned.applications.ids.get(command.application)
     if application is None:
@@ -46,8 +48,12 @@ def _steer(gate: Gate, interned: Interned, command: SteerCommand, clock: Clock) 
     reply = judged(command, (yield from _stands(application, command)))
     if reply.code is None:
         if command.action is SteerAction.SET_CAPACITY:
-            yield from _resize(interned, command, reply, now_ms)
+            owed = yield from _resize(interned, command, reply, now_ms)
+            go_on(gate, interned, command.application, owed, clock, rest)
         else:
+            if command.action is SteerAction.RESUME:
+                opens = application, command.key
+                yield from call_in_everywhere(gate, interned, command.application, clock, rest, opens=opens)
             yield from _turn(interned, application, command, reply, now_ms)
         yield from _record(application, command, reply, now_ms)
     return reply
@@ -72,8 +78,8 @@ def _turn(interned: Interned, application: int, command: SteerCommand, reply: St
     interned.made_names()
 
 
-def _resize(interned: Interned, command: SteerCommand, reply: SteerReply, now_ms: int) -> Steps[None]:
-    """Give the scope its capacity, and call those for whom there is room now."""
+def _resize(interned: Interned, command: SteerCommand, reply: SteerReply, now_ms: int) -> Steps[Mapping[bytes, int]]:
+    """Give the scope its capacity, and call those for whom there is room now; answers what is owed."""
     limit = scope_id(command.application, command.kind, command.key)
     limits, lines = Limits(), OpenLines(interned)
     yield from limits.read([limit], {})
@@ -84,6 +90,7 @@ def _resize(interned: Interned, command: SteerCommand, reply: SteerReply, now_ms
     calling.into_scope(scope, scope.resize(command.capacity))
     yield Step("scope_resize", (limit, scope.capacity, reply.revision))
     yield from limits.write(calling.called)
+    return calling.owed
 
 
 def _record(application: int, command: SteerCommand, reply: SteerReply, now_ms: int) -> Steps[None]:

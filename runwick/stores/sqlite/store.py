@@ -3,6 +3,7 @@
 The acts are the modules beside this one, under the same names; the driver runs them.
 """
 
+import contextlib
 import os
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -21,9 +22,9 @@ from runwick.contracts.controls import (
     SteerReply,
 )
 from runwick.contracts.dispatching import Command, Receipt
-from runwick.contracts.errors import ItemFailure
+from runwick.contracts.errors import ItemFailure, RunwickError
 from runwick.contracts.history import AuditPage, EventPage
-from runwick.contracts.limits import Drift, LimitKind, QueueRecord, RateRecord, ScopeNeed, ScopeRecord, Tended
+from runwick.contracts.limits import LimitKind, QueueRecord, RateRecord, ScopeNeed, ScopeRecord, Tended
 from runwick.contracts.outcomes import Answer, Settlement
 from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act, CostlyRun, JobRecord, Outlook
@@ -49,6 +50,7 @@ from runwick.stores.sqlite import (
 from runwick.stores.sqlite.clock import StoreClock
 from runwick.stores.sqlite.driver import Driver
 from runwick.stores.sqlite.gate import Gate
+from runwick.stores.sqlite.going import GoesOn, following
 from runwick.stores.sqlite.hint import Hint
 from runwick.stores.sqlite.interned import Interned
 from runwick.stores.sqlite.requests import Requests
@@ -152,11 +154,19 @@ class SqliteStore:
     def run(self, act: Act[T]) -> T:
         answer = self._driver.run(act)
         self._tell(act)
+        with contextlib.suppress(RunwickError):  # what does not follow now is found by the recovery pass
+            for next_act in following(act):
+                self._driver.run(next_act)
+                self._tell(next_act)
         return answer
 
     async def run_async(self, act: Act[T]) -> T:
         answer = await self._driver.run_async(act)
         self._tell(act)
+        with contextlib.suppress(RunwickError):
+            for next_act in following(act):
+                await self._driver.run_async(next_act)
+                self._tell(next_act)
         return answer
 
     def dispatch(
@@ -172,7 +182,7 @@ class SqliteStore:
 
     def register(
         self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind], scopes: Sequence[ScopeNeed] = ()
-    ) -> Act[list[Drift]]:
+    ) -> Act[None]:
         return register.register(self._gate, self._interned, application, lanes, kinds, scopes, self._clock)
 
     def claim(self, plan: ClaimPlan) -> Act[Claim]:
@@ -201,7 +211,7 @@ class SqliteStore:
         return _due(expire.expire(self._gate, self._interned, application, limit, self._clock))
 
     def tend(self, application: str, after: bytes | None, limit: int) -> Act[Tended]:
-        return _due(tend.tend(self._gate, self._interned, application, after, limit, self._clock))
+        return tend.tend(self._gate, self._interned, application, after, limit, self._clock)
 
     def depart(self, presence: WorkerPresence) -> Act[None]:
         return lease.depart(self._gate, presence, self._clock)
@@ -213,7 +223,7 @@ class SqliteStore:
 
     def steer(self, command: SteerCommand) -> Act[SteerReply]:
         act = steer.steer(self._gate, self._interned, command, self._clock)
-        return act if command.action is SteerAction.PAUSE else _due(act)
+        return Act(act.name, act.steps) if command.action is SteerAction.PAUSE else act
 
     def events(self, application: str, after: str | None, limit: int) -> Act[EventPage]:
         return history.events(self._gate, self._interned, application, after, limit)
@@ -250,7 +260,7 @@ class SqliteStore:
 
     def _tell(self, act: Act[Any]) -> None:
         """Wake whom a committed act concerns."""
-        if isinstance(act, MakesWorkDue) or (isinstance(act, Claims) and act.called):
+        if isinstance(act, MakesWorkDue | GoesOn) or (isinstance(act, Claims) and act.called):
             self._hint.tell()
         if isinstance(act, AsksWorkers):
             self._requests.tell(act.workers)

@@ -8,6 +8,12 @@
 -- Locks are taken in one order everywhere: rows of hot (passed over where somebody holds them), scopes by id, windows by
 -- id, slots; then rows of hot in lines (passed over). Each statement of a VOLATILE function sees what was committed
 -- before it began: so what it reads behind a lock that it waited for is how things stand now.
+--
+-- A limit is *idle* where it has room, and calls are left that it owes its line: because somebody's transaction holds the
+-- rows of all who could be called, be it only because it tried to claim them, or because one act may call no more. Nobody
+-- can wait for such a row, since whoever holds it may be waiting for the limit. So whoever calls answers behind those that
+-- were called, with a lane of NULL, which limit (`job`) owes how many calls (`due_at_ms`); of a window, 0 means that
+-- leavings are left to be promised. Whoever is told so calls again a little later (`call_again`).
 
 -- By how much a window that refuses a job moves it on at least, besides 250 ms.
 CREATE FUNCTION jitter_ms(job uuid) RETURNS integer LANGUAGE sql IMMUTABLE
@@ -21,6 +27,48 @@ CREATE FUNCTION paused_lanes(application integer) RETURNS integer[] LANGUAGE sql
     WHERE pause.application = paused_lanes.application AND pause.since_ms IS NOT NULL
   $$;
 
+-- Where a thousand jobs of paused queues stand in front of a rank, it is looked at a thousand behind them as well, from
+-- the place that is kept here: acts move it on where they find nobody, and at the end of the rank it begins anew.
+ALTER TABLE scope ADD COLUMN looked uuid[];        -- by the number of the rank, from 1
+ALTER TABLE rate_window ADD COLUMN looked uuid[];
+
+-- The first job of a rank of a line, from `behind` on, whose row nobody holds and whose queue is not paused, locked; and
+-- where to look on, which is NULL where less than a thousand are left.
+CREATE FUNCTION lock_first(limit_id uuid, asked integer, behind uuid, paused integer[], OUT job uuid, OUT edge uuid)
+LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
+AS $$
+BEGIN
+  SELECT own.job INTO lock_first.job
+    FROM (
+      SELECT hot.job, hot.lane
+      FROM hot
+      WHERE hot.line IS NOT NULL
+        AND (hot.line, hot.rank, hot.job) >= (lock_first.limit_id, lock_first.asked, lock_first.behind)
+        AND (hot.line, hot.rank, hot.job)
+          <= (lock_first.limit_id, lock_first.asked, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+      ORDER BY hot.line, hot.rank, hot.job
+      LIMIT 1000
+    ) AS near
+    CROSS JOIN LATERAL (
+      SELECT hot.job FROM hot WHERE hot.job = near.job AND hot.line = lock_first.limit_id FOR UPDATE SKIP LOCKED
+    ) AS own
+    WHERE near.lane <> ALL (lock_first.paused)
+    ORDER BY near.job
+    LIMIT 1;
+  IF lock_first.job IS NULL AND cardinality(lock_first.paused) > 0 THEN
+    SELECT hot.job INTO lock_first.edge
+      FROM hot
+      WHERE hot.line IS NOT NULL
+        AND (hot.line, hot.rank, hot.job) >= (lock_first.limit_id, lock_first.asked, lock_first.behind)
+        AND (hot.line, hot.rank, hot.job)
+          <= (lock_first.limit_id, lock_first.asked, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+      ORDER BY hot.line, hot.rank, hot.job
+      OFFSET 1000
+      LIMIT 1;
+  END IF;
+END
+$$;
+
 -- (Lines are read by whole keys: where line and rank were asked for as equal, the order would be that of the job alone,
 -- which the server may prefer to read from the index of all live jobs.)
 -- Call the next job out of the line of a limit that is locked. Ranks take turns; one that has nobody leaves its turn to
@@ -32,6 +80,7 @@ CREATE FUNCTION call_next(
   leaves_ms bigint,                            -- when it is due then; NULL: when it was due
   floor_ms bigint,                             -- not before this and its jitter; NULL: at `leaves_ms` exactly
   INOUT heads uuid[],                          -- the smallest ids that may stand in the line, per rank
+  INOUT looked uuid[],                         -- where to look behind a thousand of paused queues, per rank
   OUT job uuid,                                -- NULL: there is nobody to call
   OUT lane integer,
   OUT due_at_ms bigint
@@ -42,6 +91,7 @@ DECLARE
   turn CONSTANT integer := turns[call_next.calls % 10 + 1];
   asked integer;
   first uuid;
+  further uuid;
 BEGIN
   FOREACH asked IN ARRAY turn || array_remove('{0,1,2}', turn) LOOP
     SELECT hot.job INTO first
@@ -51,21 +101,14 @@ BEGIN
       ORDER BY hot.line, hot.rank, hot.job
       LIMIT 1;
     CONTINUE WHEN first IS NULL;
-    SELECT own.job INTO call_next.job
-      FROM (
-        SELECT hot.job, hot.lane
-        FROM hot
-        WHERE hot.line IS NOT NULL AND (hot.line, hot.rank, hot.job) >= (call_next.called_for, asked, first)
-          AND (hot.line, hot.rank, hot.job) <= (call_next.called_for, asked, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
-        ORDER BY hot.line, hot.rank, hot.job
-        LIMIT 1000
-      ) AS near
-      CROSS JOIN LATERAL (
-        SELECT hot.job FROM hot WHERE hot.job = near.job AND hot.line = call_next.called_for FOR UPDATE SKIP LOCKED
-      ) AS own
-      WHERE near.lane <> ALL (call_next.paused)
-      ORDER BY near.job
-      LIMIT 1;
+    SELECT found.job, found.edge INTO call_next.job, further
+      FROM lock_first(call_next.called_for, asked, first, call_next.paused) AS found;
+    IF further IS NOT NULL THEN
+      further := greatest(further, call_next.looked[asked + 1]);
+      SELECT found.job, CASE WHEN found.job IS NULL THEN found.edge ELSE further END INTO call_next.job, further
+        FROM lock_first(call_next.called_for, asked, further, call_next.paused) AS found;
+      call_next.looked[asked + 1] := further;
+    END IF;
     CONTINUE WHEN call_next.job IS NULL;
     -- Who was passed over still stands there.
     call_next.heads[asked + 1] := first;
@@ -119,32 +162,72 @@ BEGIN
 END
 $$;
 
--- Call jobs out of the line of a scope that is locked, at most so many; answers whom.
-CREATE FUNCTION call_into_scope(scope_id uuid, count integer)
+-- Whether anybody stands in a line behind its heads who could be called if nobody held the row: a queue that is paused
+-- keeps its jobs. Behind a thousand of these there may be somebody.
+CREATE FUNCTION has_waiting(limit_id uuid, heads uuid[], paused integer[]) RETURNS boolean LANGUAGE plpgsql VOLATILE
+  SET search_path FROM CURRENT
+AS $$
+BEGIN
+  IF cardinality(has_waiting.paused) = 0 THEN
+    RETURN has_somebody(has_waiting.limit_id, has_waiting.heads);
+  END IF;
+  RETURN EXISTS (
+    SELECT
+    FROM unnest(has_waiting.heads) WITH ORDINALITY AS head (job, place)
+    CROSS JOIN LATERAL (
+      SELECT count(*) AS many, bool_or(first.lane <> ALL (has_waiting.paused)) AS is_open
+      FROM (
+        SELECT hot.lane
+        FROM hot
+        WHERE hot.line IS NOT NULL AND (hot.line, hot.rank, hot.job) >= (has_waiting.limit_id, head.place - 1, head.job)
+          AND (hot.line, hot.rank, hot.job)
+            <= (has_waiting.limit_id, head.place - 1, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+        ORDER BY hot.line, hot.rank, hot.job
+        LIMIT 1001
+      ) AS first
+    ) AS near
+    WHERE near.is_open OR near.many > 1000
+  );
+END
+$$;
+
+-- Call jobs out of the line of a scope that is locked, as many as it got places, though at most `most_calls`; answers
+-- whom, and whether it is idle then.
+CREATE FUNCTION call_into_scope(scope_id uuid, count integer, most_calls integer)
 RETURNS TABLE (lane integer, due_at_ms bigint, job uuid) LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
 AS $$
 DECLARE
   own scope;
   paused integer[];
   next record;
+  came integer := 0;
 BEGIN
   SELECT * INTO own FROM scope WHERE scope.id = call_into_scope.scope_id;
   IF call_into_scope.count <= 0 OR NOT own.has_line THEN
     RETURN;
   END IF;
   paused := paused_lanes(own.application);
-  FOR number IN 1 .. call_into_scope.count LOOP
-    next := call_next(own.id, own.calls, paused, NULL, NULL, own.heads);
+  WHILE came < least(call_into_scope.count, call_into_scope.most_calls) LOOP
+    next := call_next(own.id, own.calls, paused, NULL, NULL, own.heads, own.looked);
     own.heads := next.heads;
+    own.looked := next.looked;
     EXIT WHEN next.job IS NULL;
     own.calls := own.calls + 1;
+    came := came + 1;
     lane := next.lane;
     due_at_ms := next.due_at_ms;
     job := next.job;
     RETURN NEXT;
   END LOOP;
-  UPDATE scope SET calls = own.calls, heads = own.heads, has_line = has_somebody(own.id, own.heads)
+  own.has_line := has_somebody(own.id, own.heads);
+  UPDATE scope SET calls = own.calls, heads = own.heads, looked = own.looked, has_line = own.has_line
     WHERE scope.id = own.id;
+  IF came < call_into_scope.count AND own.has_line AND has_waiting(own.id, own.heads, paused) THEN
+    lane := NULL;
+    due_at_ms := call_into_scope.count - came;
+    job := own.id;
+    RETURN NEXT;
+  END IF;
 END
 $$;
 
@@ -182,7 +265,8 @@ END
 $$;
 
 -- Call jobs out of the line of a window that is locked: first at most `count` into room that it has, due at `due_ms`;
--- then, for each grant that nobody was promised the leaving of, one that is promised it. Answers whom.
+-- then, for each grant that nobody was promised the leaving of, one that is promised it. Answers whom, and whether it is
+-- idle then.
 CREATE FUNCTION call_into_window(window_id uuid, count integer, due_ms bigint, promises boolean, most_calls integer)
 RETURNS TABLE (lane integer, due_at_ms bigint, job uuid) LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
 AS $$
@@ -202,15 +286,16 @@ BEGIN
   paused := paused_lanes(own.application);
   WHILE came < call_into_window.most_calls LOOP
     IF came < call_into_window.count THEN
-      next := call_next(own.id, own.calls, paused, call_into_window.due_ms, NULL, own.heads);
+      next := call_next(own.id, own.calls, paused, call_into_window.due_ms, NULL, own.heads, own.looked);
     ELSE
       EXIT WHEN NOT (call_into_window.promises AND own.promised < own.granted);
       is_promise := true;
       next := call_next(
-        own.id, own.calls, paused, leaves_ms(own, own.promised) - own.shift_ms, floor_ms, own.heads
+        own.id, own.calls, paused, leaves_ms(own, own.promised) - own.shift_ms, floor_ms, own.heads, own.looked
       );
     END IF;
     own.heads := next.heads;
+    own.looked := next.looked;
     EXIT WHEN next.job IS NULL;
     own.calls := own.calls + 1;
     own.promised := own.promised + is_promise::integer;
@@ -220,12 +305,22 @@ BEGIN
     job := next.job;
     RETURN NEXT;
   END LOOP;
+  own.has_line := has_somebody(own.id, own.heads);
   UPDATE rate_window SET
     calls = own.calls,
     heads = own.heads,
-    has_line = has_somebody(own.id, own.heads),
+    looked = own.looked,
+    has_line = own.has_line,
     promised = own.promised
     WHERE rate_window.id = own.id;
+  IF (came < call_into_window.count OR call_into_window.promises AND own.promised < own.granted)
+    AND own.has_line AND has_waiting(own.id, own.heads, paused)
+  THEN
+    lane := NULL;
+    due_at_ms := greatest(call_into_window.count - came, 0);
+    job := own.id;
+    RETURN NEXT;
+  END IF;
 END
 $$;
 
@@ -243,7 +338,7 @@ END
 $$;
 
 -- Give back what the attempts of these jobs hold, which the caller has locked, and call as many jobs for each scope as
--- it got places. Answers whom.
+-- it got places. Answers whom, and who is idle.
 CREATE FUNCTION free(jobs uuid[], most_calls integer)
 RETURNS TABLE (lane integer, due_at_ms bigint, job uuid) LANGUAGE plpgsql VOLATILE STRICT SET search_path FROM CURRENT
 AS $$
@@ -268,8 +363,8 @@ BEGIN
     )
     SELECT lowered.id, lowered.room FROM lowered WHERE lowered.has_line AND lowered.room > 0 ORDER BY lowered.id
   LOOP
-    FOR next IN SELECT * FROM call_into_scope(freed.id, least(freed.room, free.most_calls - came)) LOOP
-      came := came + 1;
+    FOR next IN SELECT * FROM call_into_scope(freed.id, freed.room, free.most_calls - came) LOOP
+      came := came + (next.lane IS NOT NULL)::integer;
       lane := next.lane; due_at_ms := next.due_at_ms; job := next.job;
       RETURN NEXT;
     END LOOP;
@@ -278,7 +373,7 @@ END
 $$;
 
 -- Waiting jobs leave their lane that were called in for these limits, or promised a place that was to be had at these
--- times: call the next of each line instead, if there is room. Answers whom.
+-- times: call the next of each line instead, if there is room. Answers whom, and who is idle.
 CREATE FUNCTION pass_on(limits uuid[], dues_ms bigint[], most_calls integer)
 RETURNS TABLE (lane integer, due_at_ms bigint, job uuid) LANGUAGE plpgsql VOLATILE STRICT SET search_path FROM CURRENT
 AS $$
@@ -289,6 +384,7 @@ DECLARE
   now_ms bigint;
   before integer;
   came integer := 0;
+  is_idle boolean;
 BEGIN
   PERFORM lock_limits(pass_on.limits);
   now_ms := now_ms();
@@ -299,11 +395,11 @@ BEGIN
     FOR next IN
       SELECT place.*
       FROM scope CROSS JOIN LATERAL call_into_scope(
-        scope.id, least(scope.capacity - scope.in_use, 1, pass_on.most_calls - came)
+        scope.id, least(scope.capacity - scope.in_use, 1), pass_on.most_calls - came
       ) AS place
       WHERE scope.id = asked.id
     LOOP
-      came := came + 1;
+      came := came + (next.lane IS NOT NULL)::integer;
       lane := next.lane; due_at_ms := next.due_at_ms; job := next.job;
       RETURN NEXT;
     END LOOP;
@@ -312,16 +408,20 @@ BEGIN
       WHERE rate_window.id = asked.id
       RETURNING * INTO ring;
     CONTINUE WHEN NOT FOUND OR asked.due_ms <= now_ms AND room(ring, now_ms + ring.shift_ms, 1) = 0;
+    is_idle := false;
     FOR next IN
       SELECT * FROM call_into_window(ring.id, 1, asked.due_ms, false, least(1, pass_on.most_calls - came))
     LOOP
-      came := came + 1;
+      came := came + (next.lane IS NOT NULL)::integer;
+      is_idle := is_idle OR next.lane IS NULL;
       lane := next.lane; due_at_ms := next.due_at_ms; job := next.job;
       RETURN NEXT;
     END LOOP;
-    -- A promise that nobody stands in line for: the next refused job gets it.
+    -- A promise that nobody stands in line for: the next refused job gets it. Or who is called a little later, where it
+    -- is nobody's only because nobody could be called now.
     UPDATE rate_window SET promised = greatest(rate_window.promised, rate_window.granted - rate_window.most) - 1
-      WHERE came = before AND rate_window.id = ring.id AND NOT rate_window.has_line
+      WHERE came = before AND rate_window.id = ring.id
+        AND (NOT rate_window.has_line OR is_idle AND asked.due_ms > now_ms)
         AND rate_window.granted - greatest(rate_window.promised, rate_window.granted - rate_window.most)
           < least(rate_window.granted, rate_window.most);
   END LOOP;
@@ -331,7 +431,7 @@ $$;
 -- Judge the jobs that a claim found, which it has locked, in claim order. Answers one row per job that was judged: its
 -- place, its fate and, for one that is parked, in whose line; for one that is deferred, for which window and until when;
 -- for one that is taken, how many scopes it holds and its tokens, [key, value] as declared. Then whom it called out of
--- lines; and one row of why it looked no further: 'lone', 'full' or 'again'. Or it answers 'short' alone, and has
+-- lines, and who is idle; and one row of why it looked no further: 'lone', 'full' or 'again'. Or it answers 'short' alone, and has
 -- changed nothing: a turn gave less than it may for what is to be moved aside, and more of it could be read at once.
 CREATE FUNCTION judge(
   claim uuid,
@@ -565,7 +665,7 @@ BEGIN
     FOR next IN
       SELECT * FROM pass_on(passed_on, array_fill(now_ms, ARRAY[cardinality(passed_on)]), judge.most_calls::integer)
     LOOP
-      calls := calls + 1;
+      calls := calls + (next.lane IS NOT NULL)::integer;
       lane := next.lane; due_at_ms := next.due_at_ms; job := next.job;
       RETURN NEXT;
     END LOOP;
@@ -576,7 +676,7 @@ BEGIN
     FOR next IN
       SELECT * FROM call_into_window(limits[scopes + number], 0, NULL, true, judge.most_calls::integer - calls)
     LOOP
-      calls := calls + 1;
+      calls := calls + (next.lane IS NOT NULL)::integer;
       lane := next.lane; due_at_ms := next.due_at_ms; job := next.job;
       RETURN NEXT;
     END LOOP;
@@ -622,9 +722,9 @@ END
 $$;
 
 -- Set right what a crash left behind in the lines of an application's limits, behind that id, at most so many: how many
--- hold a scope, and room that nobody was called for. Answers one row per limit: whether its count was wrong; then whom it
--- called.
-CREATE FUNCTION tend(application integer, behind uuid, most_limits bigint, most_calls bigint)
+-- hold a scope (if `counts`), and room that nobody was called for. Answers one row per limit: whether its count was wrong;
+-- then whom it called, and whether it is idle.
+CREATE FUNCTION tend(application integer, behind uuid, most_limits bigint, most_calls bigint, counts boolean)
 RETURNS TABLE (at_limit uuid, mended boolean, lane integer, due_at_ms bigint, job uuid)
 LANGUAGE plpgsql VOLATILE STRICT SET search_path FROM CURRENT
 AS $$
@@ -662,12 +762,15 @@ BEGIN
     SELECT * INTO own FROM scope WHERE scope.id = at_limit;
     mended := false;
     IF FOUND THEN
-      DELETE FROM hold WHERE hold.scope = own.id AND (
-        SELECT true FROM hot WHERE hot.job = hold.job AND hot.claim = hold.claim
-      ) IS NULL;
-      SELECT count(*) INTO count FROM hold WHERE hold.scope = own.id;
-      mended := count <> own.in_use;
-      UPDATE scope SET in_use = count WHERE scope.id = own.id AND mended;
+      count := own.in_use;
+      IF tend.counts THEN
+        DELETE FROM hold WHERE hold.scope = own.id AND (
+          SELECT true FROM hot WHERE hot.job = hold.job AND hot.claim = hold.claim
+        ) IS NULL;
+        SELECT count(*) INTO count FROM hold WHERE hold.scope = own.id;
+        mended := count <> own.in_use;
+        UPDATE scope SET in_use = count WHERE scope.id = own.id AND mended;
+      END IF;
     ELSE
       UPDATE rate_window SET shift_ms = greatest(rate_window.shift_ms, rate_window.last_ms - now_ms)
         WHERE rate_window.id = at_limit
@@ -679,17 +782,45 @@ BEGIN
     mended := NULL;
     FOR next IN
       SELECT place.* FROM call_into_scope(
-        own.id, least(own.capacity - count, tend.most_calls - calls)::integer
+        own.id, own.capacity - count, (tend.most_calls - calls)::integer
       ) AS place WHERE own.id IS NOT NULL
       UNION ALL
       SELECT place.* FROM call_into_window(
         at_limit, count, now_ms, true, (tend.most_calls - calls)::integer
       ) AS place WHERE own.id IS NULL
     LOOP
-      calls := calls + 1;
+      calls := calls + (next.lane IS NOT NULL)::integer;
       lane := next.lane; due_at_ms := next.due_at_ms; job := next.job;
       RETURN NEXT;
     END LOOP;
   END LOOP;
+END
+$$;
+
+-- A limit is idle and was owed so many calls: call these now, as far as there is room, and promise what is left to be
+-- promised. Answers whom, and whether it is idle still.
+CREATE FUNCTION call_again(limit_id uuid, owed integer, most_calls integer)
+RETURNS TABLE (lane integer, due_at_ms bigint, job uuid) LANGUAGE plpgsql VOLATILE STRICT SET search_path FROM CURRENT
+AS $$
+DECLARE
+  ring rate_window;
+  now_ms bigint;
+BEGIN
+  PERFORM lock_limits(ARRAY[call_again.limit_id]);
+  RETURN QUERY
+    SELECT place.*
+    FROM scope CROSS JOIN LATERAL call_into_scope(
+      scope.id, least(call_again.owed, scope.capacity - scope.in_use), call_again.most_calls
+    ) AS place
+    WHERE scope.id = call_again.limit_id;
+  now_ms := now_ms();
+  UPDATE rate_window SET shift_ms = greatest(rate_window.shift_ms, rate_window.last_ms - now_ms)
+    WHERE rate_window.id = call_again.limit_id
+    RETURNING * INTO ring;
+  IF FOUND THEN
+    RETURN QUERY SELECT place.* FROM call_into_window(
+      ring.id, room(ring, now_ms + ring.shift_ms, call_again.owed), now_ms, true, call_again.most_calls
+    ) AS place;
+  END IF;
 END
 $$;

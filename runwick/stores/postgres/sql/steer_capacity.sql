@@ -45,7 +45,7 @@ WITH before AS MATERIALIZED (
   FROM done
   CROSS JOIN changed
   CROSS JOIN LATERAL runwick.call_into_scope(
-    $15, least($16 - greatest(done.capacity, changed.in_use), $17)::integer
+    $15, ($16 - greatest(done.capacity, changed.in_use))::integer, $17::integer
   ) AS called
 ), audited AS (
   INSERT INTO runwick.audit (

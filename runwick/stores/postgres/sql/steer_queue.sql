@@ -1,10 +1,12 @@
--- Pause or resume a queue, if it stands as the caller saw it, and let claims know. If the command was applied before,
--- nothing is written. What came in between is met at the row: then the statement fails or undoes itself (RW007) with
+-- Pause or resume a queue, if it stands as the caller saw it, and let claims know. A queue that is open again has jobs called
+-- in for the room that limits have. If the command was applied before, nothing is written. What came in between is met at the row: then the statement fails or undoes itself (RW007) with
 -- nothing written, and sees it when it is run again.
 -- takes: the gate's $1 to $4; application; command id, fingerprint, actor, its name for people, its scheme, reason; act:
---        'pause' or 'resume'; expected revision; what the audit says it is about; queue
+--        'pause' or 'resume'; expected revision; what the audit says it is about; queue; how many limits to look at and
+--        how many jobs to call at most
 -- returns: of a command that was applied before its fingerprint and its reply; otherwise NULL and the reply, a JSON array
---          of: code, revision, before, after
+--          of: code, revision, before, after; and three NULLs. Then two NULLs and, of each job that was called, lane,
+--          due_at_ms, job; and, if there may be more limits, NULL, 'more', two NULLs and the last one
 WITH before AS MATERIALIZED (
   SELECT command.fingerprint, command.reply
   FROM runwick.command AS command
@@ -47,6 +49,11 @@ WITH before AS MATERIALIZED (
     AND CASE WHEN (SELECT count(*) FROM changed) = 1 THEN true ELSE runwick.undo('RW007', '') END
 ), raised AS (
   UPDATE runwick.intake AS intake SET revision = intake.revision + 1 FROM done WHERE intake.application = $5
+), called AS MATERIALIZED (
+  SELECT called.*
+  FROM done
+  CROSS JOIN LATERAL runwick.tend($5::integer, '00000000-0000-0000-0000-000000000000', $16, $17, false) AS called
+  WHERE done.after = 'open'
 ), audited AS (
   INSERT INTO runwick.audit (
     at_ms, command_id, application, actor, actor_display, actor_scheme, action, before, after, reason, target
@@ -62,6 +69,18 @@ WITH before AS MATERIALIZED (
   INSERT INTO runwick.command (application, id, at_ms, fingerprint, reply)
   SELECT $5::integer, $6, done.now_ms, $7, reply.json FROM done CROSS JOIN reply
 )
-SELECT before.fingerprint, before.reply FROM before
+SELECT before.fingerprint, before.reply, NULL::integer, NULL::bigint, NULL::uuid FROM before
 UNION ALL
-SELECT NULL, reply.json FROM reply;
+SELECT NULL, reply.json, NULL, NULL, NULL FROM reply
+UNION ALL
+SELECT NULL, NULL, called.lane, called.due_at_ms, called.job FROM called WHERE called.mended IS NULL
+UNION ALL
+SELECT NULL, 'more', NULL, NULL, last.at_limit
+FROM (
+  SELECT called.at_limit, count(*) OVER () AS many
+  FROM called
+  WHERE called.mended IS NOT NULL
+  ORDER BY called.at_limit DESC
+  LIMIT 1
+) AS last
+WHERE last.many >= $16;
