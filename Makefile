@@ -29,8 +29,7 @@ demo: setup ## run the main job: every core busy, every cost shown (STORE=postgr
 # Processes that tests start read the sources compiled, also where Python may not keep what it compiles.
 test: setup ## run the tests, three at once (PROCESSES=… as many)
 	$(BIN)/python -m compileall -q --invalidation-mode checked-hash runwick supervisor scripts examples tests
-	$(BIN)/python -m pytest -m "not alone" --numprocesses $(PROCESSES) --dist worksteal
-	$(BIN)/python -m pytest -m alone
+	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist worksteal
 
 chaos: setup ## kill and pause executors, supervisors and servers under load, and check every history (SEED=… repeats one)
 	$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED))

@@ -10,8 +10,10 @@ The store repeats its own until they are done, so nothing is lost when one of th
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from runwick.contracts.activity import ExecutorActivity, StackAnswer, StackRequest
+from runwick.contracts.ambient import Clock
 from runwick.contracts.attempts import Held
 from runwick.contracts.cancelling import CancellationCause
 from runwick.telemetry import events
@@ -20,17 +22,21 @@ from runwick.worker.pools import Pools
 from runwick.worker.registry import Registry
 from runwick.worker.timings import Timings
 
+LOOK_AGAIN_S: Final = 6.0
+"""A backend that has not given a stack by then gives none to that asking."""
+
 
 class Asker:
     """Asks the runs of one worker."""
 
-    def __init__(self, registry: Registry, pools: Pools, timings: Timings, *, bus: Bus) -> None:
+    def __init__(self, registry: Registry, pools: Pools, timings: Timings, *, clock: Clock, bus: Bus) -> None:
         self._registry = registry
         self._pools = pools
         self._grace_s = timings.cancellation_grace_s
         self._bus = bus
-        self._looks: set[bytes] = set()
-        """Attempts whose stack a backend has been asked for and has not given."""
+        self._clock = clock
+        self._looks: dict[bytes, float] = {}
+        """Attempts whose stack a backend has been asked for and has not given, and since when."""
         self._shows: dict[bytes, ExecutorActivity] = {}
         """The same, for the operator of this process; with who ran them then."""
 
@@ -47,10 +53,12 @@ class Asker:
     def look(self, requests: Sequence[StackRequest]) -> None:
         """Somebody wants to see the stacks of these."""
         wanted = {request.attempt_id for request in requests}
-        self._looks &= wanted  # what is wanted no more has been answered, or has ended
-        if new := wanted - self._looks:
-            self._looks |= new
-            self._pools.look(sorted(new))
+        # What is wanted no more has been answered, or has ended; what came to nothing is asked for again.
+        since_s = self._clock.steady_s() - LOOK_AGAIN_S
+        self._looks = {each: at_s for each, at_s in self._looks.items() if each in wanted and at_s > since_s}
+        if new := sorted(wanted - self._looks.keys()):
+            self._looks.update(dict.fromkeys(new, self._clock.steady_s()))
+            self._pools.look(new)
 
     def show(self) -> None:
         """The operator of this process wants to see the stacks of everything that runs."""
@@ -62,5 +70,5 @@ class Asker:
         if (doing := self._shows.pop(answer.attempt_id, None)) is not None:
             self._bus.publish(events.StackShown(doing, answer.text))
         wanted = answer.attempt_id in self._looks
-        self._looks.discard(answer.attempt_id)
+        self._looks.pop(answer.attempt_id, None)
         return wanted

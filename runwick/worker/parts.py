@@ -89,7 +89,7 @@ class Parts:
             store, self.line, self.registry, clock=clock, dice=dice, bus=bus, gone=self.stations.tickets_returned
         )
         self.recovery = Recovery(store, self.line, presence.application, timings, dice=dice, bus=bus)
-        self.asker = Asker(self.registry, self.pools, timings, bus=bus)
+        self.asker = Asker(self.registry, self.pools, timings, clock=clock, bus=bus)
         self.heartbeat = self._heartbeat()
         self.watchdog = Watchdog(self.registry, timings, clock=clock, lose=self.heartbeat.lose)
         self._neighbours = Neighbours(

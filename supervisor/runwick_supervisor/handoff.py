@@ -277,11 +277,18 @@ class ParentEnd:
 
 
 def _stack_file() -> int:
-    """A descriptor of an empty file in memory, of a size that nobody can change."""
-    descriptor = os.memfd_create("runwick-stack", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(descriptor, BLACK_BOX_MAX_BYTES)
-    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
-    return descriptor
+    """A descriptor of an empty file in memory, of a size that nobody can change.
+
+    It is opened anew: the kernel lets moves and writes of a shared position wait for each other in files that were
+    opened, not in those that `memfd_create` answers. There a write that is under way takes back a move to the start.
+    """
+    made = os.memfd_create("runwick-stack", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.ftruncate(made, BLACK_BOX_MAX_BYTES)
+        fcntl.fcntl(made, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+        return os.open(f"/proc/self/fd/{made}", os.O_RDWR | os.O_CLOEXEC)
+    finally:
+        os.close(made)
 
 
 def _ring(doorbell: Doorbell, count: int) -> None:

@@ -158,7 +158,6 @@ def add(job: Add) -> None:
 """Both stay inside one call of C code, which hears no signal and lets nobody else have the interpreter."""
 
 
-@pytest.mark.alone
 def test_usr1_shows_those_too_that_never_come_back_to_the_interpreter(
     place: Place, application: Callable[[str, str], Any]
 ) -> None:

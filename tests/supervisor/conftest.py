@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
+from runwick_supervisor import stopping
 from tests.supervisor.crew import open_descriptors
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -19,3 +20,10 @@ def nothing_is_left() -> Iterator[None]:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
     assert [child for child in psutil.Process().children() if child.pid not in children] == []
     assert open_descriptors() - before == set()
+
+
+@pytest.fixture
+def stack_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is killed has written its stack before, however long it waits for a core. Otherwise that is tried for
+    20 ms."""
+    monkeypatch.setattr(stopping, "DUMP_LEAD_S", 5.0)

@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -115,6 +117,33 @@ def test_the_stack_is_written_whatever_the_interpreter_does(tmp_path: Path, how:
             assert not (tmp_path / "seen").exists(), "it goes on"
 
     asyncio.run(scene())
+
+
+WRITES_ON = """
+import os, sys
+while True:
+    try:
+        os.write(int(sys.argv[1]), b"x")
+    except PermissionError:
+        pass  # the end of the file
+"""
+
+
+def test_the_stack_is_cleared_while_another_one_is_being_written(ends: Ends) -> None:
+    """Whoever writes moves the position that both share: what comes after that must stand at the start all the same."""
+    descriptor = ends.parent.descriptors.stack
+    writer = subprocess.Popen([sys.executable, "-c", WRITES_ON, str(descriptor)], pass_fds=[descriptor])
+
+    async def scene() -> None:
+        for _ in range(200):
+            await until(ends.parent.stack, "what is written after it was cleared")
+            ends.parent.clear_stack()
+
+    try:
+        asyncio.run(scene())
+    finally:
+        writer.kill()
+        writer.wait()
 
 
 def test_a_fault_leaves_its_stack(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ TRIALS = "tests.supervisor.applications.trials"
 MIB = 2**20
 
 
+@pytest.mark.usefixtures("stack_is_waited_for")
 def test_a_run_beyond_the_hard_limit_is_stopped_as_a_crash_and_what_it_used_is_known(tmp_path: Path) -> None:
     async def scene() -> None:
         async with crew(2, TRIALS, application=rw, options=ExecutorOptions(memory_hard=64 * MIB)) as its:

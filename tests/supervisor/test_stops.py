@@ -43,6 +43,7 @@ async def stopped(its: Crew, attempt: Attempt, cause: Cause, within_s: float = G
     return its.outcomes[attempt.job][0]
 
 
+@pytest.mark.usefixtures("stack_is_waited_for")
 @pytest.mark.parametrize("cause", ENDINGS, ids=lambda cause: cause.name)
 @pytest.mark.parametrize("how", ["in C", "in a regular expression", "asleep"])
 def test_what_never_looks_is_killed_and_its_stack_is_kept(how: str, cause: Cause, tmp_path: Path) -> None:
@@ -153,6 +154,7 @@ def test_closing_without_end_is_killed(cause: Cause, tmp_path: Path) -> None:
     asyncio.run(scene())
 
 
+@pytest.mark.usefixtures("stack_is_waited_for")
 def test_closing_without_end_is_a_failure_of_the_provider_when_nobody_asked(tmp_path: Path) -> None:
     async def scene() -> None:
         async with crew(1, TRIALS, application=rw, fence_margin_s=0.2) as its:
@@ -215,7 +217,7 @@ def test_our_signals_kill_nobody_who_does_not_catch_them(executes: bool, tmp_pat
             (executor,) = its.executors
             await until(lambda: not executor.probe.catches(DUMP), "its signals to be its own")
             its.backend.look([attempt.attempt_id])
-            await until(lambda: not its.backend._overseer._looks, "the end of the look")
+            assert not its.backend._overseer._looks, "nobody waits for what will not be written"
             assert attempt.job not in its.outcomes
             outcome = await stopped(its, attempt, Cause.USER_REQUESTED)
             assert (outcome.kind, outcome.code) == ENDINGS[Cause.USER_REQUESTED]

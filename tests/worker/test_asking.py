@@ -2,7 +2,7 @@
 
 import asyncio
 
-from runwick.contracts.activity import StackAnswer
+from runwick.contracts.activity import StackAnswer, StackRequest
 from runwick.contracts.attempts import PAYLOAD_INLINE_MAX_BYTES, Attempt, Held
 from runwick.contracts.cancelling import CancellationCause
 from runwick.contracts.controls import ControlAction
@@ -107,3 +107,13 @@ def test_a_stack_is_asked_for_once_and_told_with_the_next_call() -> None:
     ground.control(receipt, ControlAction.LOOK)
     poll(ground)
     assert ground.backend.looks == [attempt.attempt_id] * 2, "who asks again gets a fresh one"
+
+
+def test_a_look_that_came_to_nothing_is_asked_for_again() -> None:
+    ground = Ground(free=1)
+    _, attempt = begun(ground)
+    request = StackRequest(attempt.attempt_id, attempt.job, attempt.claim_token)
+    for waited_ms, asked in ((0, 1), (5_999, 1), (1, 2), (5_999, 2)):
+        ground.clock.advance_ms(waited_ms)
+        ground.parts.asker.look([request])
+        assert ground.backend.looks == [attempt.attempt_id] * asked
