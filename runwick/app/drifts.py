@@ -1,10 +1,10 @@
 """Limits that an application declares otherwise than they stand in its store. The store's hold; nothing is changed."""
 
+from runwick.config.drifts import drifting
 from runwick.contracts.limits import Drift
 from runwick.contracts.stores import Store
 from runwick.declarations.catalog import Catalog
 from runwick.runtime.asking import ask
-from runwick.worker.registering import drifting
 
 
 def drifted_limits(catalog: Catalog, store: Store) -> list[Drift]:

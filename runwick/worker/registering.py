@@ -1,17 +1,13 @@
-"""How declarations meet a store: what a worker makes known, and which limits stand otherwise there."""
+"""How a worker registers: what it serves is made known, and which limits stand otherwise in the store is found."""
 
-from collections.abc import Callable, Collection, Generator, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Protocol
 
+from runwick.config.drifts import drifting
 from runwick.contracts.attempts import Kind, Lane
-from runwick.contracts.limits import DeclaredLimits, Drift, LimitKind, RateRecord, ScopeRecord
-from runwick.contracts.stores import Act, ClaimStore, LimitStore
-from runwick.policy.drift import drifts
+from runwick.contracts.limits import DeclaredLimits, Drift
+from runwick.contracts.stores import ClaimStore, LimitStore
 from runwick.runtime.asking import Request
-
-Limit = TypeVar("Limit", ScopeRecord, RateRecord)
-
-_PAGE: Final = 1_000
 
 
 class RegisterStore(ClaimStore, LimitStore, Protocol):
@@ -24,23 +20,3 @@ def registering(
     """Make known what a worker is about to serve, with the limits that are not there yet; answers as `drifting`."""
     yield store.register(application, lanes, kinds, declared.scopes)
     return (yield from drifting(store, application, declared, {lane.queue for lane in lanes}, kinds))
-
-
-def drifting(
-    store: LimitStore, application: str, declared: DeclaredLimits, queues: Collection[str], kinds: Collection[Kind]
-) -> Request[list[Drift]]:
-    """The limits of these queues and job types that the store holds otherwise than declared, sorted; those that it does
-    not know yet are none."""
-    scopes = yield from _all(lambda after: store.scopes(application, LimitKind.QUEUE, after, _PAGE))
-    scopes += yield from _all(lambda after: store.scopes(application, LimitKind.JOB_TYPE, after, _PAGE))
-    rates = yield from _all(lambda after: store.rates(application, LimitKind.JOB_TYPE, after, _PAGE))
-    return drifts(declared, queues, kinds, scopes, rates)
-
-
-def _all(read: Callable[[bytes | None], Act[list[Limit]]]) -> Generator[Act[Any] | float, Any, list[Limit]]:
-    found: list[Limit] = []
-    while True:
-        page: list[Limit] = yield read(found[-1].id if found else None)
-        found += page
-        if len(page) < _PAGE:
-            return found
