@@ -6,6 +6,9 @@
 The store is a SQLite file, or with ``STORE=postgres`` a PostgreSQL server that the demo starts and stops. On two cores
 it takes about 15 seconds, since the library's own tests are examined too. Ctrl-C lets running handlers end and stops;
 once more stops them by force.
+
+What it leaves in ``.runwick`` is the store of its last run, for the two commands that it ends with: one job, and the
+dashboard on all of them. The next run takes its place, so never more than one of each kind is kept.
 """
 
 import contextlib
@@ -22,7 +25,7 @@ import click
 from rich.console import Console
 
 from examples.stdlib.progress import progress
-from examples.stdlib.report import Costly, Examined, Facts, Kept, command_for_more, report
+from examples.stdlib.report import Costly, Examined, Facts, Kept, command_for_dashboard, command_for_more, report
 from runwick import JobState
 from runwick.contracts.identity import id_text
 
@@ -85,6 +88,8 @@ def _run(console: Console, modules: int | None, kept: Callable[[], Kept]) -> int
     console.print()
     console.print(report(facts), soft_wrap=False)
     console.print(command_for_more(facts), style="cyan")
+    console.print("All of them in a browser, signed in by the link that this prints:")
+    console.print(command_for_dashboard(facts), style="cyan")
     return status
 
 

@@ -3,11 +3,14 @@
 As a program it brings the dump back for the time of one command, which finds the store in ``RUNWICK_STORE``::
 
     .venv/bin/python -m examples.stdlib.postgres .venv/bin/runwick jobs get ID --app examples.stdlib.jobs
+
+However that is told to stop, the server goes after it.
 """
 
 import contextlib
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -48,7 +51,11 @@ def main(command: Sequence[str]) -> int:
         return 2
     with _server():
         _complete("pg_restore", f"--dbname={DATABASE}", str(DUMP))
-        return subprocess.run(command).returncode
+        with subprocess.Popen(command) as child:
+            # A Ctrl-C at the terminal reaches it as well, a TERM does not.
+            signal.signal(signal.SIGINT, lambda *_: None)
+            signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+            return child.wait()
 
 
 @contextlib.contextmanager

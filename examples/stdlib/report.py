@@ -82,13 +82,21 @@ def report(facts: Facts) -> RenderableType:
 def command_for_more(facts: Facts) -> str:
     """The command that shows more about the job that cost most, or about any where costs are not recorded."""
     job_id = facts.most_cpu[0].job_id if facts.most_cpu else "JOB_ID"
-    command = f".venv/bin/runwick jobs get {job_id} --app {facts.application}"
-    return f"{facts.kept.bring_back} {command}".lstrip()
+    return _command(facts, f"jobs get {job_id}")
+
+
+def command_for_dashboard(facts: Facts) -> str:
+    """The command that serves the dashboard on the store of the run, and prints a link that signs in once."""
+    return _command(facts, "web")
 
 
 def module_name(path: str) -> str:
     """A module as it is imported, which is shorter than its path: ``test.test_typing``."""
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _command(facts: Facts, what: str) -> str:
+    return f"{facts.kept.bring_back} .venv/bin/runwick {what} --app {facts.application}".lstrip()
 
 
 def _ranking(examined: Sequence[Examined]) -> Table:

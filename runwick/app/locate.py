@@ -1,4 +1,4 @@
-"""Finds the application that a command works on: ``module`` or ``module:attribute``.
+"""Finds the application that a command works on, ``module`` or ``module:attribute``, and other objects by their place.
 
 The given directory comes first on the import path, as it does for a script that stands in it. Importing runs the
 application's own code, so whatever that raises becomes one problem that names the place.
@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import sys
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -32,18 +33,35 @@ def locate(target: str, app_dir: Path) -> Runwick:
             (``import_failed``).
     """
     name, colon, attribute = target.partition(":")
-    if not all(part.isidentifier() for part in name.split(".")) or (colon and not attribute):
+    if not _is_module(name) or (colon and not attribute):
         raise _refusal(
             target, "is not a module; write module or module:attribute, such as thumbs.jobs or thumbs.jobs:rw."
         )
+    module = _imported(name, app_dir)
+    return _application(module, attribute) if attribute else _only_one(module)
+
+
+def locate_object(target: str, app_dir: Path) -> object:
+    """Import whatever ``module:attribute`` names.
+
+    Raises:
+        ConfigurationError: as `locate`.
+    """
+    name, _, attribute = target.partition(":")
+    if not _is_module(name) or not attribute:
+        raise _refusal(target, "names nothing; write module:attribute, such as thumbs.ops:grants.")
+    module = _imported(name, app_dir)
+    return _attribute(module, attribute, [known for known in vars(module) if not known.startswith("_")])
+
+
+def _is_module(name: str) -> bool:
+    return all(part.isidentifier() for part in name.split("."))
+
+
+def _imported(name: str, app_dir: Path) -> ModuleType:
     directory = str(app_dir.resolve())
     if sys.path[:1] != [directory]:
         sys.path.insert(0, directory)
-    module = _imported(name, directory)
-    return _attribute(module, attribute) if attribute else _only_one(module)
-
-
-def _imported(name: str, directory: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -55,17 +73,23 @@ def _imported(name: str, directory: str) -> ModuleType:
         raise _failure(name, error) from error
 
 
-def _attribute(module: ModuleType, attribute: str) -> Runwick:
+def _application(module: ModuleType, attribute: str) -> Runwick:
+    found = _attribute(module, attribute, _applications(module))
+    if not isinstance(found, Runwick):
+        target = f"{module.__name__}:{attribute}"
+        raise _refusal(target, f"{target} is a {type(found).__name__}, not a Runwick object.")
+    return found
+
+
+def _attribute(module: ModuleType, attribute: str, known: Iterable[str]) -> object:
     target = f"{module.__name__}:{attribute}"
     found: object = module
     for step in attribute.split("."):
         try:
             found = getattr(found, step)
         except AttributeError:
-            near = did_you_mean(attribute, _applications(module))
+            near = did_you_mean(attribute, known)
             raise _refusal(target, f"{module.__name__} has no attribute {quoted(attribute)}. {near}".rstrip()) from None
-    if not isinstance(found, Runwick):
-        raise _refusal(target, f"{target} is a {type(found).__name__}, not a Runwick object.")
     return found
 
 

@@ -5,9 +5,9 @@
     declare    job · handler · task · provider · queue · pool · add_jobs · configure_job    (`runwick.app.declaring`)
     dispatch   dispatch · prepare · dispatch_prepared · resolve, each for batches too    (`runwick.app.dispatching`)
     look       get · why · wait · events · audit · workers    (`runwick.app.looking`)
-    act        controls · queues · capacity    (`runwick.management`)
+    act        controls · queues · capacity · desk    (`runwick.management`)
     work       worker
-    operate    migrate · check · problems · close
+    operate    migrate · check · problems · health · close
 
 What waits for an answer of the store has a twin for event loops, under the same name with ``_async``.
 
@@ -16,6 +16,7 @@ at first use as well, and again by itself in a forked child, so that one object 
 """
 
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
@@ -47,15 +48,19 @@ from runwick.config.options import (
 from runwick.config.sources import read_environment
 from runwick.contracts.ambient import Clock, Dice, Ids
 from runwick.contracts.errors import ConfigurationError, InvalidArgument, Problem
+from runwick.contracts.health import ProcessHealth
 from runwick.contracts.stores import Store
 from runwick.declarations.catalog import Catalog
 from runwick.declarations.declarations import Declarations
 from runwick.declarations.pools import Pool
 from runwick.dispatch.dispatcher import Dispatcher
+from runwick.health.pulse import Pulse
+from runwick.health.watch import Watch
 from runwick.runtime.ambient import SystemClock, SystemDice, SystemIds
 
 if TYPE_CHECKING:
     from runwick.app.worker import EmbeddedWorker
+    from runwick.management.desk import Desk
     from runwick.stores.migrations import MigrationResult
 
 Options = TypeVar(
@@ -117,11 +122,12 @@ class Runwick(Dispatching, Looking, Declaring):
             clock or SystemClock(),
             lambda: self.catalog.queues,
         )
-        self._environment_problems = environment.problems
+        self._environment = environment
         self._store_url, self._store_problems = _resolved(environment.store or store)
         self._opened: dict[str, Store] = {}
         self.at_work: dict[str, EmbeddedWorker] = {}
         """The worker of this object that is alive in this process, if there is one."""
+        self._watch = Watch(application, lambda: self.store, self.clock, roles=("producer",), pulse=self._pulse_at_work)
         Dispatching.__init__(
             self,
             Dispatcher(application, lambda: self.catalog, lambda: self.store, self.ids, self.producer_options),
@@ -166,6 +172,25 @@ class Runwick(Dispatching, Looking, Declaring):
             if store is not opened:
                 opened.close()
         return store
+
+    @functools.cached_property
+    def desk(self) -> "Desk":
+        """Every operator action, with permissions and an audit trail: what the HTTP API, the dashboard and the command
+        line stand on. `controls`, `queues` and `capacity` do the same for the application's own code."""
+        from runwick.app.deskside import DeskSide
+        from runwick.management.desk import Desk
+
+        options = (self.worker_options, self.executor_options, self.producer_options)
+        stores = self.store_options.sqlite, self.store_options.postgres
+        side = DeskSide(
+            self.application,
+            lambda: self.catalog,
+            self._dispatcher,
+            (*options, *stores),
+            self._environment,
+            lambda: self.store.description,
+        )
+        return Desk(self.application, lambda: self.store, self.ids, self.clock, side)
 
     def worker(self, pools: Sequence[Pool] | None = None) -> "EmbeddedWorker":
         """A worker in this process, beside whatever else the process does::
@@ -232,8 +257,18 @@ class Runwick(Dispatching, Looking, Declaring):
         drifts = [drift_text(drift) for drift in drifted_limits(self.catalog, self.store)]
         return (f"store: {self.store.description}", *self.store.notes, *drifts, *_notes(self.catalog))
 
+    def health(self) -> ProcessHealth:
+        """Whether this process can do its part, for each of its roles; answered at once from what was last seen::
+
+            app.mount("/health", health_app(rw))  # from runwick.health: /live and /ready
+
+        The first call begins to ask the store, every 10 s in a thread of its own, and knows nothing of it yet.
+        """
+        return self._watch.health()
+
     def close(self) -> None:
         """Close what the store holds open; the next use opens it again."""
+        self._watch.close()
         if (store := self._opened.get("store")) is not None:
             store.close()
 
@@ -249,10 +284,14 @@ class Runwick(Dispatching, Looking, Declaring):
             if own is not None:
                 self._opened["store"] = own
 
+    def _pulse_at_work(self) -> Pulse | None:
+        worker = self.at_work.get("worker")
+        return None if worker is None else worker.pulse
+
     def _opening_problems(self) -> list[Problem]:
         """What stands in the way of opening the store."""
         return [
-            *self._environment_problems,
+            *self._environment.problems,
             *self._store_problems,
             *check_store_options(self.store_options),
             *check_producer_options(self.producer_options),

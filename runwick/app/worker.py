@@ -26,6 +26,7 @@ from runwick.contracts.health import WorkerHealth
 from runwick.contracts.stores import Outlook
 from runwick.declarations.pools import Pool
 from runwick.execution.invoke import Invoker
+from runwick.health.pulse import Pulse
 from runwick.runtime.forks import Forkable, notice
 from runwick.runtime.threads import LoopThread
 from runwick.telemetry import events
@@ -72,6 +73,8 @@ class EmbeddedWorker(Forkable):
         self._until = until
         self._worker_id = worker_id
         self._bus = Bus()
+        self.pulse = Pulse(self._bus, rw.clock)
+        """What it last said of its health, for whoever must not look at it from another thread."""
         listen(self._bus)
         self._up: Future[None] = Future()
         self._engine: LoopThread[Outlook | None] = LoopThread(f"runwick-engine-{rw.application}", self._live)

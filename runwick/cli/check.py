@@ -8,7 +8,10 @@ import click
 from runwick.app.drifts import drift_text, drifted_limits
 from runwick.app.runwick import Runwick
 from runwick.app.soundness import sound_store
+from runwick.cli.answers import Answer
 from runwick.cli.application import application_options, load
+from runwick.cli.commands import AnsweringCommand
+from runwick.cli.results import SoundBody
 from runwick.config.durations import duration_text
 from runwick.config.layout import terminal_columns
 from runwick.config.options import ExecutorOptions, WorkerOptions
@@ -23,9 +26,9 @@ from runwick.declarations.pools import Pool
 LABEL_WIDTH = 13
 
 
-@click.command()
+@click.command(cls=AnsweringCommand, result="SoundBody")
 @application_options
-def command(app: str, app_dir: str) -> None:
+def command(app: str, app_dir: str) -> Answer:
     """Check the configuration and the store; start nothing.
 
     Prints every problem and exits with 2, or says what is there and exits with 0.
@@ -35,7 +38,8 @@ def command(app: str, app_dir: str) -> None:
     store = sound_store(runwick, problems)
     if store is None or problems:
         raise ConfigurationError(problems)
-    click.echo(summary(runwick, store))
+    body = sound_body(runwick, store)
+    return Answer(body=body, text=lambda: summary(body))
 
 
 def _unknown_aliases(runwick: Runwick) -> tuple[Problem, ...]:
@@ -46,18 +50,32 @@ def _unknown_aliases(runwick: Runwick) -> tuple[Problem, ...]:
         return ()  # told already
 
 
-def summary(runwick: Runwick, store: Store) -> str:
-    """What is there, in a few lines, when nothing is wrong."""
+def sound_body(runwick: Runwick, store: Store) -> SoundBody:
+    """What is there, when nothing is wrong. It closes the store, which `sound_store` opened."""
     catalog = runwick.catalog
+    return SoundBody(
+        application=runwick.application,
+        store=store.description,
+        notes=(*store.notes, *_drifted(catalog, store), *_unserved(catalog)),
+        pools=tuple(_pool_line(pool, len(catalog.pools)) for pool in catalog.pools),
+        queues=tuple(sorted(catalog.queues)),
+        jobs=tuple(_job_line(kind, entry, catalog) for kind, entry in sorted(catalog.jobs.items())),
+        timings=_timing_line(runwick.worker_options),
+        executors=_executor_line(runwick.executor_options),
+    )
+
+
+def summary(body: SoundBody) -> str:
+    """The same in a few lines."""
     paragraphs = {
-        "application": [runwick.application],
-        "store": [store.description],
-        "notes": [*store.notes, *_drifted(catalog, store), *_unserved(catalog)],
-        "pools": [_pool_line(pool, len(catalog.pools)) for pool in catalog.pools],
-        "queues": [", ".join(sorted(catalog.queues)) or "none"],
-        "jobs": [_job_line(kind, entry, catalog) for kind, entry in sorted(catalog.jobs.items())] or ["none"],
-        "timings": [_timing_line(runwick.worker_options)],
-        "executors": [_executor_line(runwick.executor_options)],
+        "application": [body.application],
+        "store": [body.store],
+        "notes": body.notes,
+        "pools": body.pools,
+        "queues": [", ".join(body.queues) or "none"],
+        "jobs": body.jobs or ["none"],
+        "timings": [body.timings],
+        "executors": [body.executors],
     }
     lines = [line for label, texts in paragraphs.items() for line in _paragraph(label, texts)]
     return "\n".join(["Nothing is wrong.", *lines])

@@ -15,12 +15,14 @@ import click
 
 from runwick.app.stores import MEMORY, POSTGRES, SQLITE, provider_of, resolve_url
 from runwick.cli.application import app_dir_option, load
+from runwick.config.options import PostgresOptions, SqliteOptions, StoreOptions
+from runwick.config.sources import read_environment
 from runwick.contracts.errors import ConfigurationError, Problem
 
 URL_MAX_CHARACTERS: Final = 64 * 1024
 
 
-def connection_options(command: Callable[..., None]) -> Callable[..., None]:
+def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that name a store; what they name reaches it as its argument `url`."""
 
     @functools.wraps(command)
@@ -32,8 +34,8 @@ def connection_options(command: Callable[..., None]) -> Callable[..., None]:
         connection_stdin: bool,
         provider: str | None,
         **others: Any,
-    ) -> None:
-        command(url=named_store(app, app_dir, connection_env, connection_stdin, provider), **others)
+    ) -> Any:
+        return command(url=named_store(app, app_dir, connection_env, connection_stdin, provider), **others)
 
     options = (
         click.option("--app", metavar="MODULE[:ATTRIBUTE]", help="The store of this application."),
@@ -46,7 +48,7 @@ def connection_options(command: Callable[..., None]) -> Callable[..., None]:
             help="Refuse a store of another kind than this; the URL says by itself which it is.",
         ),
     )
-    decorated: Callable[..., None] = with_url
+    decorated: Callable[..., Any] = with_url
     for option in reversed(options):
         decorated = option(decorated)
     return decorated
@@ -70,6 +72,20 @@ def named_store(
     if kind == MEMORY and app is None:
         raise _refusal("invalid_store", "a store in memory belongs to its process; there is nothing to work on.")
     return url
+
+
+def store_options() -> StoreOptions:
+    """What the environment says of stores.
+
+    Raises:
+        ConfigurationError: with everything that is wrong in it.
+    """
+    environment = read_environment(os.environ)
+    if environment.problems:
+        raise ConfigurationError(environment.problems)
+    return StoreOptions(
+        sqlite=environment.applied_to(SqliteOptions()), postgres=environment.applied_to(PostgresOptions())
+    )
 
 
 def _given_url(variable: str | None) -> str:

@@ -1,136 +1,182 @@
-"""``runwick jobs``: what became of a job. Payloads, results and error texts are never shown here."""
+"""``runwick jobs``: what became of jobs, and what is done to them. Nothing private is shown but by the commands whose
+names begin with ``reveal``, and by ``stack``; each of these writes down who asked.
+"""
 
 import contextlib
-import signal
-from collections.abc import Iterator, Sequence
+import functools
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from runwick.cli.application import application_options, load
-from runwick.cli.figures import elapsed, moment, size
-from runwick.cli.tables import lay_out_table
-from runwick.contracts import errors
-from runwick.contracts.errors import JobNotFound
-from runwick.contracts.identity import id_bytes, id_text
-from runwick.contracts.outcomes import Death
-from runwick.contracts.states import JobState, Priority
-from runwick.contracts.stores import AttemptRecord, JobRecord
-from runwick.declarations.suggestions import quoted
+from runwick.cli import jobs_changing, jobs_revealing
+from runwick.cli.commands import DeskCommand
+from runwick.cli.moments import MOMENT
+from runwick.cli.pages import more_text, next_page, page_options
+
+if TYPE_CHECKING:
+    from runwick.cli.answers import Answer, NextAction
+    from runwick.cli.at_desk import Operation
+    from runwick.management.bodies import JobDetailBody, TypeBody
+
+STATES: Final = ("pending", "reserved", "running", "retrying", "succeeded", "failed", "cancelled")
+LOOK_EVERY_S: Final = 1.0
 
 
 @click.group()
 def command() -> None:
-    """Look at jobs."""
+    """Look at jobs, follow them, and control them."""
 
 
-@command.command()
-@click.argument("job_id", metavar="ID")
-@application_options
-def get(job_id: str, app: str, app_dir: str) -> None:
-    """Show one job: its state, and what every attempt ended in and cost."""
-    raw = id_bytes(job_id)
-    with contextlib.closing(load(app, app_dir)) as runwick:
-        record = runwick.store.run(runwick.store.job(runwick.application, raw))
-    if record is None:
-        raise JobNotFound("not_found", f"no job {id_text(raw)} in application {quoted(runwick.application)}")
-    click.echo(lay_out_job(record))
+for _neighbour in (*jobs_changing.COMMANDS, *jobs_revealing.COMMANDS):
+    command.add_command(_neighbour)
 
 
-def lay_out_job(record: JobRecord) -> str:
-    """The text about one job: two lines of facts, its attempts as a table, whether there is a result."""
-    lines = ["  ".join(_headline(record)), f"  {'  '.join(_progress(record))}"]
-    if record.attempts:
-        lines.append(_attempt_table(record.attempts))
-    if any(attempt.error is not None and attempt.error.text for attempt in record.attempts):
-        lines.append("  tracebacks stored (rw.get(…).attempts[…].error)")
-    if any(attempt.black_box is not None for attempt in record.attempts):
-        lines.append("  last log lines and stack stored (rw.get(…).attempts[…].black_box)")
-    if record.result is not None:
-        lines.append(f"  result stored ({size(len(record.result))})")
-    return "\n".join(lines)
+@command.command("list", cls=DeskCommand, permission="Jobs.Read", result="JobListBody")
+@click.option("--state", type=click.Choice(STATES), multiple=True, help="May be given several times.")
+@click.option("--queue", metavar="NAME")
+@click.option("--name", metavar="TYPE", help="The stored name of their type.")
+@click.option("--tenant", metavar="TENANT")
+@click.option("--code", metavar="CODE", help="Why they stand where they stand: poison_job.")
+@click.option("--from", "from_ms", type=MOMENT, metavar="MOMENT", help="Created then or later.")
+@click.option("--until", "until_ms", type=MOMENT, metavar="MOMENT", help="Created before.")
+@page_options
+async def list_(
+    operation: "Operation",
+    state: tuple[str, ...],
+    queue: str | None,
+    name: str | None,
+    tenant: str | None,
+    code: str | None,
+    from_ms: int | None,
+    until_ms: int | None,
+    cursor: str | None,
+    limit: int,
+) -> "Answer":
+    """List jobs, the latest first. All filters must fit."""
+    from runwick.cli.answers import Answer
+    from runwick.cli.job_text import lay_out_jobs
+    from runwick.cli.targets import job_revisions
+    from runwick.contracts.listing import JobFilter
+    from runwick.contracts.states import JobState
 
-
-def _headline(record: JobRecord) -> Iterator[str]:
-    """Which job it is and where it stands."""
-    yield f"job {id_text(record.job_id)}"
-    yield record.kind.name if record.kind.version == 1 else f"{record.kind.name} (version {record.kind.version})"
-    yield record.state.value if record.code is None else f"{record.state.value} ({record.code})"
-    high_or_low = record.lane.priority != Priority.MEDIUM
-    yield f"queue {record.lane.queue}" + (f" ({record.lane.priority.value})" if high_or_low else "")
-    yield f"created {moment(record.created_at_ms)}"
-
-
-def _progress(record: JobRecord) -> Iterator[str]:
-    """How far it came, and when it goes on or ended."""
-    if record.generation > 1:
-        yield f"generation {record.generation}"
-    yield f"executions {record.executions} of {record.max_executions}"
-    if record.due_at_ms is not None:
-        yield f"due {moment(record.due_at_ms)}"
-    if record.state is JobState.RUNNING:
-        yield "handed over" if record.begun_at_ms is None else f"begun {moment(record.begun_at_ms)}"
-    if record.cancel_requested_at_ms is not None:
-        yield f"cancel requested {moment(record.cancel_requested_at_ms)}"
-    if record.expires_at_ms is not None and record.ended_at_ms is None:
-        yield f"expires {moment(record.expires_at_ms)}"
-    if record.ended_at_ms is not None:
-        yield f"ended {moment(record.ended_at_ms)}"
-    if record.tenant is not None:
-        yield f"tenant {quoted(record.tenant)}"
-
-
-def _attempt_table(attempts: Sequence[AttemptRecord]) -> str:
-    several_generations = len({each.generation for each in attempts}) > 1
-    rows = [
-        [str(each.generation) if several_generations else None, str(each.number), *_fate(each), *_cost(each)]
-        for each in attempts
-    ]
-    return lay_out_table(["generation", "#", "outcome", "why", "wall", "cpu", "peak memory"], rows)
-
-
-def _fate(attempt: AttemptRecord) -> Sequence[str | None]:
-    """What it ended in and why: a code, and the type of the error but never the text of an exception."""
-    why, detail = attempt.code, None
-    if attempt.death is not None:
-        detail = ending(attempt.death)
-    elif attempt.error is not None:
-        detail = attempt.error.type.removeprefix(f"{errors.__name__}.")
-    if detail is not None:
-        why = f"{why} ({detail})" if why else detail
-    return attempt.outcome, why
-
-
-def ending(death: Death) -> str:
-    """How an executor died, and in which phase of the attempt."""
-    match death.cause:
-        case "out_of_memory":
-            text = "killed for memory"
-        case "memory_limit":
-            text = "over its memory limit"
-        case "signal":
-            text = f"killed by {_signal_name(death.signal)}"
-        case "exit":
-            text = f"exited with status {death.status}"
-        case _:
-            text = "ended in an unknown way"
-    return text if death.phase is None else f"{text} in {death.phase}"
-
-
-def _signal_name(number: int | None) -> str:
-    try:
-        return signal.Signals(number or 0).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def _cost(attempt: AttemptRecord) -> Sequence[str | None]:
-    """Wall time, CPU time with that of child processes, and peak memory, each where it is known."""
-    usage = attempt.usage
-    if usage is None:
-        return None, None, None
-    cpu_us = None if usage.cpu_us is None else usage.cpu_us + (usage.cpu_children_us or 0)
-    return (
-        None if usage.wall_us is None else elapsed(usage.wall_us),
-        None if cpu_us is None else elapsed(cpu_us),
-        None if usage.rss_peak_bytes is None else size(usage.rss_peak_bytes),
+    chosen = JobFilter(
+        states=frozenset(map(JobState, state)) or None,
+        queue=queue,
+        name=name,
+        tenant=tenant,
+        code=code,
+        created_from_ms=from_ms,
+        created_until_ms=until_ms,
     )
+    page = await operation.desk.jobs(chosen, cursor, limit)
+    return Answer(
+        body=page,
+        text=lambda: lay_out_jobs(page) + more_text(page.cursor),
+        revisions=job_revisions(*page.jobs),
+        next_actions=next_page(operation, page.cursor),
+    )
+
+
+@command.command(cls=DeskCommand, permission="Jobs.Read", result="JobDetailBody")
+@click.argument("job_id", metavar="ID")
+async def get(operation: "Operation", job_id: str) -> "Answer":
+    """Show one job: its state, and what every attempt ended in and cost."""
+    from runwick.cli.answers import Answer
+    from runwick.cli.job_text import lay_out_job
+    from runwick.cli.modes import Mode
+    from runwick.cli.targets import job_revisions
+
+    job = await operation.desk.job(job_id)
+    others = await _others(operation, job) if operation.mode is Mode.PEOPLE else None
+    actions = next_for(operation, job)
+    return Answer(
+        body=job,
+        text=lambda: lay_out_job(job, others) + next_text(operation, actions),
+        revisions=job_revisions(job),
+        next_actions=actions,
+    )
+
+
+@command.command(cls=DeskCommand, permission="Jobs.Read", result="WaitBody")
+@click.argument("job_id", metavar="ID")
+async def why(operation: "Operation", job_id: str) -> "Answer":
+    """Say why a job waits: every reason, not only the first."""
+    from runwick.cli.answers import Answer
+    from runwick.cli.job_text import lay_out_wait
+
+    wait = await operation.desk.why(job_id)
+    return Answer(body=wait, text=lambda: lay_out_wait(wait))
+
+
+@command.command(cls=DeskCommand, permission="Jobs.Read", result="JobDetailBody", is_stream=True)
+@click.argument("job_id", metavar="ID")
+async def tail(operation: "Operation", job_id: str) -> "Answer":
+    """Follow one job until it ends: one item whenever it has changed."""
+    import asyncio
+
+    from runwick.cli.answers import Answer
+    from runwick.cli.following import asked_patiently
+    from runwick.cli.job_text import lay_out_job, lay_out_step
+    from runwick.cli.targets import job_revisions
+
+    seen = None
+    ask = functools.partial(operation.desk.job, job_id)
+    while True:
+        job = await (ask() if seen is None else asked_patiently(operation, ask, LOOK_EVERY_S))
+        stands = (job.generation, job.revision, job.begun_at)
+        if stands != seen:
+            seen = stands
+            step = Answer(body=job, text=functools.partial(lay_out_step, job), revisions=job_revisions(job))
+            operation.teller.item(step)
+        if job.state.terminal:
+            return Answer(
+                body=None,
+                text=functools.partial(lay_out_job, job),
+                revisions=job_revisions(job),
+                next_actions=next_for(operation, job),
+            )
+        await asyncio.sleep(LOOK_EVERY_S)
+
+
+async def _others(operation: "Operation", job: "JobDetailBody") -> "TypeBody | None":
+    """Figures of its type, which nobody needs so much that the job is not shown without them."""
+    from runwick.contracts.errors import RunwickError
+
+    if not job.attempts:
+        return None
+    with contextlib.suppress(RunwickError):
+        return await operation.desk.type(job.name)
+    return None
+
+
+def next_for(operation: "Operation", job: "JobDetailBody") -> "list[NextAction]":
+    """What may be worth doing with a job that stands like this."""
+    from runwick.contracts.states import LEASED_STATES, JobState
+
+    stands = ("--expected-generation", str(job.generation), "--expected-revision", str(job.revision))
+    actions = []
+    last = job.attempts[-1] if job.attempts else None
+    if last is not None and last.has_black_box:
+        reason = "Last log lines and stack of the executor that died; it is audited."
+        actions.append(operation.next("jobs reveal-black-box", job.job_id, reason=reason))
+    if last is not None and last.has_error:
+        reason = "Error and traceback of the last attempt; it is audited."
+        actions.append(operation.next("jobs reveal-error", job.job_id, reason=reason))
+    if job.state in (JobState.FAILED, JobState.CANCELLED):
+        actions.append(operation.next("jobs retry", job.job_id, *stands, reason="Run it again, with fresh budgets."))
+    elif job.state in (JobState.PENDING, JobState.RETRYING):
+        actions.append(operation.next("jobs why", job.job_id, reason="Why it waits."))
+    elif job.state in LEASED_STATES:
+        actions.append(operation.next("jobs tail", job.job_id, reason="Follow it until it ends."))
+    return actions
+
+
+def next_text(operation: "Operation", actions: "list[NextAction]") -> str:
+    """The line of what may come next, with the line break before it; where the job is found is said once."""
+    import shlex
+
+    if not actions:
+        return ""
+    place = shlex.join(operation.place.arguments)
+    shown = [f"runwick {each.command} {each.argv[2 + len(each.command.split())]}" for each in actions]
+    return f"\n  next{f' (with {place})' if place else ''}: {' · '.join(shown)}"

@@ -1,42 +1,35 @@
 """``runwick migrate``: the one command that creates a store or changes its schema."""
 
-import os
-
 import click
 
 from runwick.app.stores import describe_store, migrate_store
-from runwick.cli.connection import connection_options
-from runwick.config.options import PostgresOptions, StoreOptions
-from runwick.config.sources import read_environment
-from runwick.contracts.errors import ConfigurationError
+from runwick.cli.answers import Answer, text_of
+from runwick.cli.commands import AnsweringCommand
+from runwick.cli.connection import connection_options, store_options
+from runwick.cli.results import MigrateBody
 from runwick.runtime.ambient import SystemClock, SystemIds
 
 
-@click.command()
+@click.command(cls=AnsweringCommand, result="MigrateBody")
 @connection_options
-def command(url: str) -> None:
+def command(url: str) -> Answer:
     """Create the store, or bring it to this release's revision.
 
     Safe to run again. Give exactly one of --app, --connection-env and --connection-stdin. A server that can lose what
     it confirmed is refused, unless RUNWICK_ALLOW_UNSAFE_DURABILITY=true.
     """
-    result = migrate_store(url, SystemClock(), SystemIds(), _options())
-    click.echo(f"store     {describe_store(url)}")
+    result = migrate_store(url, SystemClock(), SystemIds(), store_options())
+    store = describe_store(url)
     if result is None:
-        click.echo("nothing to migrate")
-        return
-    click.echo(f"store id  {result.store_id}")
-    click.echo(f"revision  {result.revision}")
-    click.echo(f"applied   {', '.join(result.applied) or 'nothing, it was up to date'}")
-
-
-def _options() -> StoreOptions:
-    """What the environment says of stores.
-
-    Raises:
-        ConfigurationError: with everything that is wrong in it.
-    """
-    environment = read_environment(os.environ)
-    if environment.problems:
-        raise ConfigurationError(environment.problems)
-    return StoreOptions(postgres=environment.applied_to(PostgresOptions()))
+        body = MigrateBody(store=store, store_id=None, revision=None, applied=())
+        return Answer(body=body, text=text_of(f"store     {store}\nnothing to migrate"))
+    lines = [
+        f"store     {store}",
+        f"store id  {result.store_id}",
+        f"revision  {result.revision}",
+        f"applied   {', '.join(result.applied) or 'nothing, it was up to date'}",
+    ]
+    body = MigrateBody(
+        store=store, store_id=str(result.store_id), revision=result.revision, applied=tuple(result.applied)
+    )
+    return Answer(body=body, text=text_of("\n".join(lines)))

@@ -5,18 +5,20 @@ As text for people, or as one JSON object a line for machines. It says nothing a
 
 import datetime
 import os
+import shlex
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 import msgspec
 
 from runwick.app.drifts import drift_text
-from runwick.cli.jobs import ending
 from runwick.contracts.health import HealthStatus
 from runwick.contracts.identity import id_text
 from runwick.contracts.outcomes import OutcomeKind, Settlement
 from runwick.contracts.stores import Outlook
+from runwick.management.deaths import death_text
 from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
 from runwick.version import __version__
@@ -40,6 +42,10 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
 
     program: str
     """The command as it is typed."""
+    target: str
+    """What it was told to run, as ``--app`` takes it."""
+    app_dir: str
+    """From where it is loaded."""
     application: str
     store: str
     """In a phrase without secrets."""
@@ -93,7 +99,8 @@ class TextReporter:
             self._say(f"note: {note}")
 
     def ready(self, about: Opening, seconds: float) -> None:
-        self._say(f"ready in {seconds:.2f} s · stop: Ctrl-C drains, again {about.force}")
+        dashboard = f"dashboard: {_dashboard_command(about)}"
+        self._say(f"ready in {seconds:.2f} s · {dashboard} · stop: Ctrl-C drains, again {about.force}")
 
     def happened(self, event: str, text: str, facts: Mapping[str, Any]) -> None:
         self._say(f"{_time_of_day()}  {text}")
@@ -328,7 +335,7 @@ def _unsuccessful(settlement: Settlement) -> tuple[str, dict[str, object]]:
     attempt, outcome = settlement.attempt, settlement.outcome
     job = id_text(attempt.job_id)
     why = f" ({settlement.code})" if settlement.code != outcome.code else ""
-    died = "" if outcome.death is None else f": {ending(outcome.death)}"
+    died = "" if outcome.death is None else f": {death_text(outcome.death)}"
     text = (
         f"{attempt.kind.name} {job} execution {attempt.execution} of {attempt.policy.max_executions}: "
         f"{outcome.kind.value} ({outcome.code}{died}), now {settlement.state.value}{why}"
@@ -353,6 +360,12 @@ def _left(left: Outlook) -> dict[str, int]:
 def _measured(share: float | None) -> dict[str, float]:
     """What is known of the time inside handlers: nothing where threads share the process."""
     return {} if share is None else {"share_in_handlers": round(share, 4)}
+
+
+def _dashboard_command(about: Opening) -> str:
+    """The command that opens the dashboard, to be typed here."""
+    is_here = Path(about.app_dir).resolve() == Path.cwd()
+    return shlex.join(["runwick", "web", "--app", about.target, *([] if is_here else ["--app-dir", about.app_dir])])
 
 
 def _time_of_day() -> str:

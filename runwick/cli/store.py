@@ -2,15 +2,17 @@
 
 import contextlib
 import getpass
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import click
 
 from runwick.app.stores import open_administration
+from runwick.cli.answers import Answer, text_of
+from runwick.cli.commands import AnsweringCommand
 from runwick.cli.connection import connection_options
+from runwick.cli.results import AdmissionBody, ApplicationStatusBody, CapabilityBody, ReidentifyBody, StoreStatusBody
 from runwick.cli.tables import lay_out_table
-from runwick.contracts.administration import Administration, Admission, Capability, StoreStatus
+from runwick.contracts.administration import Administration, Admission, ApplicationStatus, Capability
 from runwick.contracts.identity import id_text
 from runwick.runtime.ambient import SystemClock, SystemIds
 
@@ -25,60 +27,58 @@ def command() -> None:
     """
 
 
-@command.command()
+@command.command(cls=AnsweringCommand, result="StoreStatusBody")
 @connection_options
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", help="For people, or for programs.")
-def status(url: str, output: str) -> None:
+def status(url: str) -> Answer:
     """Show identity, revision, and each application's admission mode, leases and workers."""
     with _administration(url) as administration:
-        found = administration.status()
-        if output == "json":
-            click.echo(json.dumps(_as_json(found)))
-            return
-        click.echo(f"store     {administration.description}")
-        click.echo(f"store id  {id_text(found.store_id)}")
-        fits = "" if found.revision == found.revision_expected else f"; this release expects {found.revision_expected}"
-        click.echo(f"revision  {found.revision}{fits}")
-        if found.applications:
-            click.echo(_table(found))
-        elif not fits:
-            click.echo("no application has used it yet")
+        found, description = administration.status(), administration.description
+    body = StoreStatusBody(
+        store_id=id_text(found.store_id),
+        revision=found.revision,
+        revision_expected=found.revision_expected,
+        applications=_bodies(found.applications),
+    )
+    return Answer(body=body, text=lambda: _status_text(body, description))
 
 
-@command.command()
+@command.command(cls=AnsweringCommand, result="AdmissionBody")
 @connection_options
 @click.option("--mode", type=click.Choice([mode.value for mode in Admission]), required=True)
 @application_option
-def admission(url: str, mode: str, application: str | None) -> None:
+def admission(url: str, mode: str, application: str | None) -> Answer:
     """Open an application, drain it, or put it under maintenance; all of them without --application.
 
     Drain stops all new work and lets running work end. Maintenance, which follows drain, stops everything but reading.
     """
     with _administration(url) as administration:
-        for changed in administration.set_admission(Admission(mode), application):
-            click.echo(f"{changed.name}  {changed.admission.value}")
+        changed = administration.set_admission(Admission(mode), application)
+    shown = "\n".join(f"{each.name}  {each.admission.value}" for each in changed)
+    return Answer(body=AdmissionBody(applications=_bodies(changed)), text=text_of(shown))
 
 
-@command.command("activate-capability")
+@command.command("activate-capability", cls=AnsweringCommand, result="CapabilityBody")
 @connection_options
 @click.option("--name", type=click.Choice([capability.value for capability in Capability]), required=True)
 @click.option("--application", metavar="NAME", required=True, help="The application that gets it.")
-def activate_capability(url: str, name: str, application: str) -> None:
+def activate_capability(url: str, name: str, application: str) -> Answer:
     """Turn a capability on for an application. It cannot be turned off again."""
     with _administration(url) as administration:
         is_new = administration.activate(Capability(name), application, actor=getpass.getuser())
-        click.echo(f"{application}  {name} {'is active now, for good' if is_new else 'was active already'}")
+    shown = f"{application}  {name} {'is active now, for good' if is_new else 'was active already'}"
+    return Answer(body=CapabilityBody(application=application, name=name, is_new=is_new), text=text_of(shown))
 
 
-@command.command()
+@command.command(cls=AnsweringCommand, result="ReidentifyBody")
 @connection_options
 @click.option("--confirm", is_flag=True, help="Really do it.")
-def reidentify(url: str, confirm: bool) -> None:
+def reidentify(url: str, confirm: bool) -> Answer:
     """Give a restored copy an identity of its own. Offline only: every application is under maintenance."""
     if not confirm:
         raise click.UsageError("Whatever is bound to the old identity is refused afterwards. Repeat it with --confirm.")
     with _administration(url) as administration:
-        click.echo(f"store id  {id_text(administration.reidentify())}")
+        store_id = id_text(administration.reidentify())
+    return Answer(body=ReidentifyBody(store_id=store_id), text=text_of(f"store id  {store_id}"))
 
 
 @contextlib.contextmanager
@@ -90,35 +90,40 @@ def _administration(url: str) -> Iterator[Administration]:
         administration.close()
 
 
-def _table(found: StoreStatus) -> str:
+def _bodies(found: Sequence[ApplicationStatus]) -> tuple[ApplicationStatusBody, ...]:
+    return tuple(
+        ApplicationStatusBody(
+            name=each.name,
+            admission=each.admission.value,
+            capabilities=tuple(each.capabilities),
+            leases=each.leases,
+            leases_valid=each.leases_valid,
+            workers=each.workers,
+        )
+        for each in found
+    )
+
+
+def _status_text(body: StoreStatusBody, description: str) -> str:
+    fits = "" if body.revision == body.revision_expected else f"; this release expects {body.revision_expected}"
+    lines = [f"store     {description}", f"store id  {body.store_id}", f"revision  {body.revision}{fits}"]
+    if body.applications:
+        lines.append(_table(body.applications))
+    elif not fits:
+        lines.append("no application has used it yet")
+    return "\n".join(lines)
+
+
+def _table(applications: Sequence[ApplicationStatusBody]) -> str:
     rows = [
         [
             each.name,
-            each.admission.value,
+            each.admission,
             str(each.leases),
             str(each.leases_valid),
             str(each.workers),
             ", ".join(each.capabilities) or None,
         ]
-        for each in found.applications
+        for each in applications
     ]
     return lay_out_table(["application", "admission", "leases", "valid", "workers", "capabilities"], rows)
-
-
-def _as_json(found: StoreStatus) -> dict[str, object]:
-    return {
-        "storeId": id_text(found.store_id),
-        "revision": found.revision,
-        "revisionExpected": found.revision_expected,
-        "applications": [
-            {
-                "name": each.name,
-                "admission": each.admission.value,
-                "capabilities": list(each.capabilities),
-                "leases": each.leases,
-                "leasesValid": each.leases_valid,
-                "workers": each.workers,
-            }
-            for each in found.applications
-        ],
-    }

@@ -28,12 +28,14 @@ from runwick.app.worker import EmbeddedWorker
 from runwick.cli.application import load
 from runwick.cli.progress import Progress
 from runwick.cli.reporter import Opening, Reporter, report_worker_events
-from runwick.cli.worker_options import FAILED, STOPPED, run_dir_of, worker_options
+from runwick.cli.run_dir import run_dir_of
+from runwick.cli.worker_options import FAILED, STOPPED, worker_options
 from runwick.contracts.errors import ConfigurationError, StoreHistoryBroken
 from runwick.contracts.outcomes import OutcomeKind
 from runwick.contracts.stores import Outlook
+from runwick.health.status_file import open_status_file
 from runwick.policy.lanes import lanes_of
-from runwick.runtime.ambient import SystemIds
+from runwick.runtime.ambient import SystemClock, SystemIds
 from runwick.runtime.runfile import follow, open_run_file
 from runwick.telemetry.bus import Bus
 from runwick.telemetry.logs import log_events
@@ -74,11 +76,17 @@ def command(
     worker_id = SystemIds().ordered()
     # Before the import: whatever that forks holds the lock as well.
     run_file, note = (None, None) if check else open_run_file(found, worker_id)
-    if run_file is not None:
-        click.get_current_context().call_on_close(run_file.close)
+    status_file, status_note = (
+        (None, None) if check else open_status_file(found, worker_id, "runwick worker", SystemClock())
+    )
+    for file in (run_file, status_file):
+        if file is not None:
+            click.get_current_context().call_on_close(file.close)
     runwick = load(target, app_dir)
 
     def listen(bus: Bus) -> None:
+        if status_file is not None:
+            status_file.follow(bus, runwick.application)
         if run_file is not None:
             follow(
                 run_file,
@@ -95,8 +103,8 @@ def command(
     worker = EmbeddedWorker(runwick, queues=queues, until=until, listen=listen, worker_id=worker_id)
     worker.serving.check()
     setproctitle(f"runwick worker {runwick.application}")
-    notes = [*([] if note is None else [note]), *([_NEEDS_INIT] if os.getpid() == 1 else [])]
-    about = _opening(runwick, worker, notes)
+    notes = [*filter(None, (note, status_note)), *([_NEEDS_INIT] if os.getpid() == 1 else [])]
+    about = _opening(target, app_dir, runwick, worker, notes)
     reporter.opened(about)
     if check:
         reporter.happened("checked", "nothing is wrong, and nothing was started", {})
@@ -113,10 +121,12 @@ def command(
     sys.exit(asyncio.run(_work(runwick, worker, progress, about, reporter, started_s, until_empty=until_empty)))
 
 
-def _opening(runwick: Runwick, worker: EmbeddedWorker, notes: Sequence[str]) -> Opening:
+def _opening(target: str, app_dir: str, runwick: Runwick, worker: EmbeddedWorker, notes: Sequence[str]) -> Opening:
     pools = {pool.name: pool.concurrency for pool in worker.serving.pools}
     return Opening(
         program="runwick worker",
+        target=target,
+        app_dir=app_dir,
         application=runwick.application,
         store=runwick.store.description,
         size={"slots": sum(pools.values())},

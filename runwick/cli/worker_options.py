@@ -1,6 +1,5 @@
 """What the commands that run a worker, `runwick worker` and `runwick-supervise`, take and answer alike."""
 
-import os
 import sys
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -10,9 +9,7 @@ import click
 from runwick.cli.application import app_dir_option
 from runwick.cli.reporter import JsonReporter, Reporter, TextReporter
 from runwick.config.durations import parse_duration
-from runwick.config.sources import RUN_DIR
 from runwick.contracts.errors import InvalidArgument
-from runwick.runtime.rundir import RunDir, find_run_dir
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -78,14 +75,6 @@ _OPTIONS = (
         help="How often the line of progress comes.",
     ),
 )
-
-
-def run_dir_of(said: str | None, *, make: bool) -> RunDir:
-    """Where run files lie, by ``--run-dir``, the environment, or what is usual; `make` creates the directory."""
-    by = "--run-dir"
-    if said is None and RUN_DIR in os.environ:
-        said, by = os.environ[RUN_DIR], RUN_DIR
-    return find_run_dir(said, by, os.environ, make=make)
 
 
 def worker_options(command: F) -> F:

@@ -59,6 +59,16 @@ class ApplicationStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Workers that were seen within the last seven renewal intervals and have not said good-bye."""
 
 
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """What a store and one application in it are to each other, as the application's own role may read it."""
+
+    store_id: bytes
+    revision: int
+    admission: Admission
+    capabilities: Sequence[str]
+    """As of an `ApplicationStatus`; none of an application that has not used the store yet."""
+
+
 class StoreStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What `runwick store status` shows."""
 

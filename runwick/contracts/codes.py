@@ -32,7 +32,11 @@ def _row(code: str, disposition: Disposition | None, retryable: bool, page: str,
 
 _DISPATCH: Final = [
     _row(
-        "unknown_job", _NOT_APPLIED, False, "jobs-and-handlers", "Declare the record with @rw.job, or add its module."
+        "unknown_job",
+        _NOT_APPLIED,
+        False,
+        "jobs-and-handlers",
+        "Mend the name, declare the record with @rw.job, or add its module.",
     ),
     _row("unknown_queue", _NOT_APPLIED, False, "queues-and-priorities", "Declare the queue with rw.queue, or mend it."),
     _row("invalid_priority", _NOT_APPLIED, False, "queues-and-priorities", "Use high, medium or low."),
@@ -40,8 +44,14 @@ _DISPATCH: Final = [
     _row("invalid_metadata", _NOT_APPLIED, False, "dispatching", "At most 32 entries and 16 KiB of text to text."),
     _row("invalid_text", _NOT_APPLIED, False, "dispatching", "Remove NUL characters and lone surrogates."),
     _row("invalid_id", _NOT_APPLIED, False, "dispatching", "An id is a UUID."),
-    _row("invalid_payload", _NOT_APPLIED, False, "jobs-and-handlers", "Make the record's fields match their types."),
-    _row("payload_too_large", _NOT_APPLIED, False, "jobs-and-handlers", "Store the data elsewhere and put its id in."),
+    _row("invalid_payload", _NOT_APPLIED, False, "jobs-and-handlers", "Mend what the message names, to fit its type."),
+    _row(
+        "payload_too_large",
+        _NOT_APPLIED,
+        False,
+        "jobs-and-handlers",
+        "Send less: store the data elsewhere, send its id.",
+    ),
     _row("payload_limit_exceeded", _NOT_APPLIED, False, "jobs-and-handlers", "Mind depth, strings, members, elements."),
     _row("uniqueness_required", _NOT_APPLIED, False, "uniqueness", "Let the declared selector give a key."),
     _row("uniqueness_key_mismatch", _NOT_APPLIED, False, "uniqueness", "Leave out the key that the job declares."),
@@ -55,14 +65,28 @@ _DISPATCH: Final = [
         "At most 8 concurrency limits, and 8 rate windows, for one job.",
     ),
     _row("batch_too_large", _NOT_APPLIED, False, "dispatching", "At most 100 items and 2 MiB in one batch."),
-    _row("not_found", _NOT_APPLIED, False, "management-api", "Check the id and the application."),
+    _row("not_found", _NOT_APPLIED, False, "management-api", "Check its id, name or address, and who may see it."),
+    _row("forbidden", _NOT_APPLIED, False, "management-api", "Ask for a grant of the permission that this needs."),
+    _row(
+        "application_required",
+        _NOT_APPLIED,
+        False,
+        "command-line",
+        "Ask where the application's code is at hand (--app gives it), for this needs the job's record.",
+    ),
     _row("stale_generation", _NOT_APPLIED, False, "management-api", "Read the job again; it was retried or rerun."),
-    _row("stale_revision", _NOT_APPLIED, False, "management-api", "Read the job again; it has changed."),
-    _row("invalid_state", _NOT_APPLIED, False, "management-api", "The job's state does not allow it; read it again."),
-    _row("operation_conflict", _NOT_APPLIED, False, "dispatching", "Dispatch it as a new job, with ids of its own."),
-    _row("invalid_argument", _NOT_APPLIED, False, "management-api", "Give one of the values that the message names."),
+    _row("stale_revision", _NOT_APPLIED, False, "management-api", "Read it again; it has changed since it was read."),
+    _row("invalid_state", _NOT_APPLIED, False, "management-api", "Look how it stands; its state does not allow this."),
+    _row(
+        "operation_conflict",
+        _NOT_APPLIED,
+        False,
+        "dispatching",
+        "The id was used for another request; send this one with a new id.",
+    ),
+    _row("invalid_argument", _NOT_APPLIED, False, "management-api", "Mend what the message names."),
     _row("local_capacity_exceeded", _NOT_APPLIED, True, "dispatching", "Dispatch less at once, or raise the limits."),
-    _row("command_expired", _NOT_APPLIED, False, "dispatching", "It was never applied; dispatch it as a new job."),
+    _row("command_expired", _NOT_APPLIED, False, "dispatching", "It was never applied; send it anew, with a new id."),
     _row("invalid_prepared", _NOT_APPLIED, False, "dispatching", "Give the bytes that export() of this release made."),
     _row("cancelled_after_send", _UNKNOWN, False, "dispatching", "Resolve it, or send the prepared request again."),
     _row("expired_unknown", _UNKNOWN, False, "dispatching", "Too old for a definite answer; look for the job itself."),
@@ -124,7 +148,11 @@ _STORE: Final = [
     _row("unknown_application", _NOT_APPLIED, False, "upgrades", "Start the application once, or mend the name."),
     _row("invalid_admission", _NOT_APPLIED, False, "upgrades", "Go to drain first; maintenance follows it."),
     _row(
-        "uniqueness_conflict", _NOT_APPLIED, False, "uniqueness", "The key belongs to another request; give a new one."
+        "uniqueness_conflict",
+        _NOT_APPLIED,
+        False,
+        "uniqueness",
+        "The key is another request's or job's; wait until it is free, or give another one.",
     ),
     _row(
         "uniqueness_composition_conflict",
@@ -153,7 +181,47 @@ _STORE: Final = [
     _row("migration_lock_unavailable", _NOT_APPLIED, True, "upgrades", "Wait for the other migrator, run again."),
     _row("migration_lock_timeout", _NOT_APPLIED, True, "upgrades", "Wait for the other migrator, run again."),
     _row("schema_validation_failed", _NOT_APPLIED, False, "upgrades", "Repair or restore; do not force it."),
-    _row("outcome_unknown", _UNKNOWN, False, "delivery-guarantees", "Resolve it by its operation id."),
+    _row(
+        "outcome_unknown",
+        _UNKNOWN,
+        False,
+        "delivery-guarantees",
+        "Resolve it by its id, or send the same again: it is done once.",
+    ),
+]
+
+_WEB: Final = [
+    _row(
+        "unauthenticated", _NOT_APPLIED, False, "management-api", "Give valid credentials of one of the host's schemes."
+    ),
+    _row("https_required", _NOT_APPLIED, False, "management-api", "Use https://, or sign in on the host itself."),
+    _row("sign_in_failed", _NOT_APPLIED, False, "management-api", "Start runwick web again for a new link."),
+    _row("antiforgery_failed", _NOT_APPLIED, False, "management-api", "Fetch a new token and send it from your page."),
+    _row("rate_limited", _NOT_APPLIED, True, "management-api", "Wait as long as Retry-After says."),
+    _row("busy", _NOT_APPLIED, True, "management-api", "Try again in a moment, or ask less at once."),
+    _row("invalid_cursor", _NOT_APPLIED, False, "management-api", "Read the list again from its beginning."),
+    _row("request_timeout", _NOT_APPLIED, True, "management-api", "Send the whole body at once."),
+    _row("method_not_allowed", _NOT_APPLIED, False, "management-api", "Use a method that the path takes."),
+    _row("internal_error", None, False, "troubleshooting", "Look for the incident's id in the server's log."),
+    _row("invalid_management", _NOT_APPLIED, False, "management-api", "Give schemes, grants and a key that is long."),
+    _row("scheme_not_allowed", _NOT_APPLIED, False, "management-api", "Use bearer schemes for machine clients."),
+    _row("extra_missing", _NOT_APPLIED, False, "installation", "Install the extra that the message names."),
+]
+
+_COMMAND_LINE: Final = [
+    _row("usage_error", _NOT_APPLIED, False, "command-line", "Mend the command line; --help and describe tell it."),
+    _row(
+        "credential_missing",
+        _NOT_APPLIED,
+        False,
+        "command-line",
+        "Put the secret into the context's variable or RUNWICK_SECRET, or give --secret-stdin.",
+    ),
+    _row("connection_failed", _NOT_APPLIED, True, "command-line", "Check the address, and that the server runs."),
+    _row("version_mismatch", None, False, "upgrades", "Use the command line of the server's release."),
+    _row("invalid_context", _NOT_APPLIED, False, "command-line", "Mend the file, or remove it and add contexts anew."),
+    _row("no_worker", _NOT_APPLIED, True, "health-checks", "Start a worker, or name the directory of its run files."),
+    _row("check_failed", _NOT_APPLIED, False, "command-line", "Read what the failed checks say."),
 ]
 
 _OUTCOMES: Final = [
@@ -179,4 +247,6 @@ _OUTCOMES: Final = [
     _row("expired", None, False, "dispatching", "The job had not begun by its expiry."),
 ]
 
-CODES: Final[dict[str, Code]] = {row.code: row for row in [*_DISPATCH, *_CONFIGURATION, *_STORE, *_OUTCOMES]}
+CODES: Final[dict[str, Code]] = {
+    row.code: row for row in [*_DISPATCH, *_CONFIGURATION, *_STORE, *_WEB, *_COMMAND_LINE, *_OUTCOMES]
+}

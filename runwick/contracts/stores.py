@@ -14,13 +14,24 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 
 from runwick.contracts.activity import Beat, Report, StackAnswer, WorkerRecord
+from runwick.contracts.administration import Standing
 from runwick.contracts.attempts import Attempt, Begun, Claim, ClaimPlan, Held, Kind, Lane, WorkerPresence
 from runwick.contracts.controls import ControlCommand, ControlReply, SteerCommand, SteerReply
 from runwick.contracts.dispatching import Command, Receipt
 from runwick.contracts.errors import ItemFailure
 from runwick.contracts.history import AuditPage, EventPage
 from runwick.contracts.limits import LimitKind, QueueRecord, RateRecord, ScopeNeed, ScopeRecord, Tended
+from runwick.contracts.listing import (
+    AuditFilter,
+    AuditList,
+    Backlog,
+    JobFilter,
+    JobPage,
+    RunRecord,
+    Within,
+)
 from runwick.contracts.outcomes import Answer, BlackBox, Death, ErrorDetail, Settlement
+from runwick.contracts.revealing import AuditNote, RevealCommand, Revealed
 from runwick.contracts.states import JobState
 from runwick.contracts.usage import Usage
 from runwick.contracts.waiting import WaitReport
@@ -71,7 +82,7 @@ class DispatchStore(Runs, Protocol):
         ...
 
     def dispatch(
-        self, commands: Sequence[Command], *, continue_on_conflict: bool = False
+        self, commands: Sequence[Command], *, continue_on_conflict: bool = False, note: AuditNote | None = None
     ) -> Act[list[Receipt | ItemFailure]]:
         """Create these jobs, all or none; receipts in input order. A command sent again answers its first receipt.
         Uniqueness keys are judged as if the commands came one after the other.
@@ -79,12 +90,16 @@ class DispatchStore(Runs, Protocol):
         Args:
             commands: all of one application.
             continue_on_conflict: a uniqueness conflict is that item's failure alone, and never raised.
+            note: for the audit trail, where somebody dispatches by hand; with it there is exactly one command, whose
+                operation id is a command id. One row is written with the job, and none where an existing job is
+                answered.
 
         Raises (when run):
             CommandExpired: one was not applied before its deadline, and now never will be; nothing was written.
             UniquenessConflict: of the first item that meets one; nothing was written.
             StoreError: a command has rate windows and the application's capability for them is not active (code
-                ``rate_admission_not_active``); nothing was written.
+                ``rate_admission_not_active``), or the command id of a dispatch by hand was used for something else
+                (code ``operation_conflict``); nothing was written.
         """
         ...
 
@@ -185,6 +200,48 @@ class ControlStore(Runs, Protocol):
     def steer(self, command: SteerCommand) -> Act[SteerReply]:
         """Pause or resume a queue, or change a capacity, with one audit row if that changes anything. The act is named
         after the action. Raises, and answers a command that is sent again, as `control`."""
+        ...
+
+
+class ListStore(Runs, Protocol):
+    """What operators look through."""
+
+    def jobs(self, application: str, chosen: JobFilter, within: Within, after: str | None, limit: int) -> Act[JobPage]:
+        """Up to `limit` jobs behind that cursor (None: from the latest).
+
+        Raises:
+            InvalidArgument: `after` is no cursor of this store and of such a filter (code ``invalid_argument``).
+        """
+        ...
+
+    def runs(self, application: str, name: str | None, within: Within, limit: int) -> Act[list[RunRecord]]:
+        """The attempts that ended last, up to `limit` (at most `RUNS_MAX`), the latest first; of one job type, those of
+        its last jobs. Releases and attempts that never began are none."""
+        ...
+
+    def backlogs(self, application: str) -> Act[list[Backlog]]:
+        """Every queue with live jobs, by name."""
+        ...
+
+    def names(self, application: str) -> Act[list[str]]:
+        """The stored names of all job types that ever had a job, sorted."""
+        ...
+
+    def audited(self, application: str, chosen: AuditFilter, after: str | None, limit: int) -> Act[AuditList]:
+        """Up to `limit` records of the audit trail behind that cursor, the latest first.
+
+        Raises:
+            InvalidArgument: as `jobs`.
+        """
+        ...
+
+    def reveal(self, command: RevealCommand) -> Act[Revealed | None]:
+        """Show one secret; the audit row of it is in the same transaction. None: there is no such job, and nothing was
+        written. Sent again with the same command id, it answers again and writes no second row.
+
+        Raises:
+            StoreError: the command id was used for something else (code ``operation_conflict``).
+        """
         ...
 
 
@@ -290,6 +347,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """For a waiting job: when it is due."""
     ended_at_ms: int | None
     tenant: str | None
+    payload_bytes: int
     result: bytes | None
     """JSON of the profile; None when there is none or it was pruned."""
     attempts: Sequence[AttemptRecord]
@@ -317,6 +375,10 @@ class CostlyRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadStore(Runs, Protocol):
+    def standing(self, application: str) -> Act[Standing]:
+        """How the store takes work of an application, one that it does not know yet included."""
+        ...
+
     def job(self, application: str, job_id: bytes) -> Act[JobRecord | None]: ...
     def outlook(self, application: str, lanes: Sequence[Lane], kinds: frozenset[Kind]) -> Act[Outlook]: ...
     def costliest(self, application: str, by: str, limit: int) -> Act[list[CostlyRun]]:
@@ -325,7 +387,16 @@ class ReadStore(Runs, Protocol):
 
 
 class Store(
-    DispatchStore, ClaimStore, SettleStore, LeaseStore, ControlStore, HistoryStore, LimitStore, ReadStore, Protocol
+    DispatchStore,
+    ClaimStore,
+    SettleStore,
+    LeaseStore,
+    ControlStore,
+    ListStore,
+    HistoryStore,
+    LimitStore,
+    ReadStore,
+    Protocol,
 ):
     """All of it, for the composition root alone."""
 

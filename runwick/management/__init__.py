@@ -1,5 +1,6 @@
 """What operators do to jobs, queues and limits, as services: `runwick.management.service`, `runwick.management.queues`,
-`runwick.management.capacity`. Permissions are whoever's who calls them."""
+`runwick.management.capacity`. Permissions are whoever's who calls them; `runwick.management.desk` checks them itself,
+for everything that an operator sees and does."""
 
 from runwick.contracts.controls import JobTarget, ManagementActor
 from runwick.contracts.limits import LimitKind

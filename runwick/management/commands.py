@@ -18,6 +18,7 @@ from runwick.contracts.errors import InvalidArgument
 from runwick.contracts.identity import id_bytes, id_text
 from runwick.contracts.limits import CAPACITY_MAX, KEY_MAX_BYTES, LimitKind
 from runwick.contracts.names import JOB_NAME_MAX_CHARACTERS, name_problem
+from runwick.contracts.revealing import AuditNote, RevealCommand, Secret
 
 NAME_MAX_CHARACTERS: Final = 256
 """Of an actor's subject and of what is displayed of it."""
@@ -85,6 +86,60 @@ def steer_command_of(
     )
 
 
+def reveal_command_of(
+    what: Secret | str,
+    application: str,
+    job_id: "str | uuid.UUID | bytes",
+    attempt_id: "str | uuid.UUID | bytes | None",
+    actor: ManagementActor,
+    reason: str | None,
+    command_id: "str | uuid.UUID | bytes",
+) -> RevealCommand:
+    """The command, checked.
+
+    Raises:
+        InvalidArgument: something in it cannot be (codes ``invalid_argument``, ``invalid_id``).
+    """
+    _check_who_and_why(actor, reason)
+    secret = secret_of(what)
+    is_of_job = secret in (Secret.PAYLOAD, Secret.RESULT)
+    if is_of_job is not (attempt_id is None):
+        whose = "the job's, so it takes no attempt_id" if is_of_job else "an attempt's, so it needs an attempt_id"
+        raise _refused(f"{secret.value} is {whose}")
+    return RevealCommand(
+        what=secret,
+        command_id=id_bytes(command_id),
+        application=application,
+        actor=actor,
+        reason=reason,
+        job_id=id_bytes(job_id),
+        attempt_id=None if attempt_id is None else id_bytes(attempt_id),
+    )
+
+
+def note_of(actor: ManagementActor, reason: str | None) -> AuditNote:
+    """Who dispatches a job by hand and why, checked.
+
+    Raises:
+        InvalidArgument: something in it cannot be (code ``invalid_argument``).
+    """
+    _check_who_and_why(actor, reason)
+    return AuditNote(actor=actor, reason=reason)
+
+
+def secret_of(what: Secret | str) -> Secret:
+    """The secret that is meant.
+
+    Raises:
+        InvalidArgument: there is none of that name (code ``invalid_argument``).
+    """
+    try:
+        return Secret(what)
+    except ValueError:
+        known = ", ".join(each.value for each in Secret)
+        raise _refused(f"there is nothing called {what!r} to reveal; give one of {known}") from None
+
+
 def limit_kind(kind: LimitKind | str) -> LimitKind:
     """The kind that is meant.
 
@@ -106,12 +161,17 @@ def check_key(kind: LimitKind, key: str) -> None:
     """
     if kind is LimitKind.RESOURCE:
         size = len(key.encode("utf-8", "surrogatepass")) if isinstance(key, str) else 0
-        if not 1 <= size <= KEY_MAX_BYTES:
-            raise _refused(f"the key of a resource is {key!r}; give text of 1 to {KEY_MAX_BYTES} bytes")
+        if not 1 <= size <= KEY_MAX_BYTES or not is_storable(key):
+            raise _refused(f"the key of a resource is {key!r}; give text of 1 to {KEY_MAX_BYTES} bytes, without NUL")
     elif kind is LimitKind.QUEUE and (problem := name_problem(key)) is not None:
         raise _refused(f"{key!r} is no queue's name: {problem}")
     elif kind is LimitKind.JOB_TYPE and (problem := name_problem(key, max_characters=JOB_NAME_MAX_CHARACTERS)):
         raise _refused(f"{key!r} is no job's name: {problem}")
+
+
+def is_storable(text: str) -> bool:
+    """Whether every store can keep it: neither NUL nor half a character. What is not, nothing there can be called."""
+    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def is_number(value: object, least: int, most: int) -> bool:

@@ -11,10 +11,9 @@ Sending again is safe, for the store knows the command by its id.
 
 import asyncio
 from collections.abc import Generator
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from runwick.contracts.ambient import Clock
-from runwick.contracts.controls import ControlCommand, SteerCommand
 from runwick.contracts.errors import ControlOutcomeUnknown, Disposition, OutcomeUnknown, RunwickError, StoreUnavailable
 from runwick.contracts.identity import id_text
 from runwick.contracts.stores import Act
@@ -24,15 +23,16 @@ _TRIES_FOR_S: Final = 5.0
 """How long a command is tried while somebody's transaction holds one of its rows."""
 
 Reply = TypeVar("Reply")
-Command = ControlCommand | SteerCommand
 
 
-def sending(act: Act[Reply], command: Command, clock: Clock) -> Generator[Act[Reply] | float, Reply | None, Reply]:
+def sending(act: Act[Reply], command_id: bytes, clock: Clock) -> Generator[Act[Reply] | float, Any, Reply]:
     """Send a command that may have been sent before. It yields what the store is to do, or for how many seconds to
     pause, and takes the store's answer or its error.
 
     Args:
         act: what the store makes of the command.
+        command_id: by which the store knows it.
+        clock: limits how long it is tried.
 
     Raises:
         StoreError: nothing was written.
@@ -46,43 +46,46 @@ def sending(act: Act[Reply], command: Command, clock: Clock) -> Generator[Act[Re
             reply = yield step
         except StoreUnavailable as error:
             if clock.steady_s() >= until_s:
-                raise (error if lost is None else _unknown(command, lost, error)) from lost
+                raise (error if lost is None else _unknown(act, command_id, lost, error)) from lost
             step = _PAUSE_S
         except Exception as error:
             if lost is not None:
-                raise _unknown(command, lost, error) from lost
+                raise _unknown(act, command_id, lost, error) from lost
             if isinstance(error, RunwickError) and error.disposition is Disposition.KNOWN_NOT_APPLIED:
                 raise
             lost = error
         except BaseException as stopped:
-            _tell(command, stopped, lost)
+            _tell(act, command_id, stopped, lost)
             raise
         else:
-            if reply is not None:
-                return reply
+            if step is act:
+                answered: Reply = reply
+                return answered
             step = act
 
 
-def _tell(command: Command, stopped: BaseException, lost: Exception | None) -> None:
+def _tell(act: Act[Any], command_id: bytes, stopped: BaseException, lost: Exception | None) -> None:
     """Whoever stops waiting gets what was raised; whether the command may have been applied is its cause."""
     was_sent = not isinstance(stopped, asyncio.CancelledError) or isinstance(stopped.__cause__, OutcomeUnknown)
     if was_sent or lost is not None:
-        message = f"{_named(command)} may or may not have been applied: its caller stopped waiting for the answer"
-        unknown = ControlOutcomeUnknown("outcome_unknown", message, id_text(command.command_id))
+        message = (
+            f"{_named(act, command_id)} may or may not have been applied: its caller stopped waiting for the answer"
+        )
+        unknown = ControlOutcomeUnknown("outcome_unknown", message, id_text(command_id))
         unknown.__cause__ = stopped.__cause__
         stopped.__cause__ = unknown
 
 
-def _unknown(command: Command, lost: Exception, again: Exception) -> ControlOutcomeUnknown:
+def _unknown(act: Act[Any], command_id: bytes, lost: Exception, again: Exception) -> ControlOutcomeUnknown:
     message = (
-        f"{_named(command)} may or may not have been applied ({_shown(lost)}; sent again: {_shown(again)}). "
+        f"{_named(act, command_id)} may or may not have been applied ({_shown(lost)}; sent again: {_shown(again)}). "
         "Sending it again with the same command_id is safe and gives the answer"
     )
-    return ControlOutcomeUnknown("outcome_unknown", message, id_text(command.command_id))
+    return ControlOutcomeUnknown("outcome_unknown", message, id_text(command_id))
 
 
-def _named(command: Command) -> str:
-    return f"{command.action.value}, command {id_text(command.command_id)},"
+def _named(act: Act[Any], command_id: bytes) -> str:
+    return f"{act.name}, command {id_text(command_id)},"
 
 
 def _shown(error: Exception) -> str:

@@ -199,7 +199,7 @@ class JobControls:
     ) -> list[ControlResult]:
         command = self._command(action, targets, actor, reason, command_id)
         store = self._store()
-        reply = ask(store, sending(store.control(command), command, self._clock))
+        reply = ask(store, sending(store.control(command), command.command_id, self._clock))
         return _results(reply, command.command_id)
 
     async def _run_async(
@@ -212,7 +212,7 @@ class JobControls:
     ) -> list[ControlResult]:
         command = self._command(action, targets, actor, reason, command_id)
         store = self._store()
-        reply = await ask_async(store, sending(store.control(command), command, self._clock))
+        reply = await ask_async(store, sending(store.control(command), command.command_id, self._clock))
         return _results(reply, command.command_id)
 
     def _command(

@@ -95,5 +95,5 @@ class Steering:
             StoreError: the store refuses or does not answer; nothing was written.
             ControlOutcomeUnknown: it may or may not have been applied.
         """
-        reply = yield from sending(self.store().steer(command), command, self._clock)
+        reply = yield from sending(self.store().steer(command), command.command_id, self._clock)
         return SteerResult.of(reply, command.command_id)

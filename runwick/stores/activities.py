@@ -7,6 +7,7 @@ import msgspec
 
 from runwick.contracts.activity import ExecutorActivity, WorkerRecord
 from runwick.contracts.attempts import Kind, WorkerPresence
+from runwick.stores.damage import maybe_read
 
 ACTIVITY_MAX_BYTES: Final = 64 * 1024
 """Of one worker, as JSON."""
@@ -35,7 +36,8 @@ def kinds_json(kinds: Sequence[Kind] | None) -> str | None:
 
 def kinds_told(kinds: str | None) -> list[Kind] | None:
     """The other way round."""
-    return None if kinds is None else [Kind(*pair) for pair in msgspec.json.decode(kinds, type=list[tuple[str, int]])]
+    told = maybe_read(kinds, list[tuple[str, int]])
+    return None if told is None else [Kind(*pair) for pair in told]
 
 
 def worker_record(
@@ -52,19 +54,18 @@ def worker_record(
     kinds: str | None = None,
 ) -> WorkerRecord:
     """One row of `workers`, which every SQL store selects alike."""
-    names = msgspec.json.decode(queues, type=list[str])
     return WorkerRecord(
         presence=WorkerPresence(
             worker=worker,
             application=application,
             host=host,
             process=process,
-            queues=names,
+            queues=maybe_read(queues, list[str]) or [],
             executors=executors,
             kinds=kinds_told(kinds),
         ),
         seen_at_ms=seen_at_ms,
         departed_at_ms=departed_at_ms,
         told_at_ms=told_at_ms,
-        executors=[] if activity is None else msgspec.json.decode(activity, type=list[ExecutorActivity]),
+        executors=maybe_read(activity, list[ExecutorActivity]) or [],
     )

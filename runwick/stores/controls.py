@@ -6,8 +6,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from runwick.contracts.controls import ControlAction, ControlCommand, JobTarget, SteerCommand
+from runwick.contracts.dispatching import Command
 from runwick.contracts.errors import InvalidArgument, StoreError
 from runwick.contracts.identity import id_text
+from runwick.contracts.revealing import RevealCommand
 from runwick.contracts.states import LEASED_STATES, JobState
 
 _OPENS_FROM: Final = {
@@ -74,10 +76,21 @@ def fingerprint(command: ControlCommand) -> bytes:
     return hashlib.sha256(msgspec.json.encode(content)).digest()
 
 
-def command_conflict(command: ControlCommand | SteerCommand) -> StoreError:
-    """A command id that was used for something else."""
+def command_conflict(command: ControlCommand | SteerCommand | RevealCommand | Command) -> StoreError:
+    """A command id that was used for something else. That of a dispatch by hand is its operation id."""
+    command_id, asked = _asked(command)
     return StoreError(
         "operation_conflict",
-        f"command {id_text(command.command_id)} was used for something else; nothing was written, give this "
-        f"{command.action.value} a command id of its own",
+        f"command {id_text(command_id)} was used for something else; nothing was written, give this {asked} "
+        "a command id of its own",
     )
+
+
+def _asked(command: ControlCommand | SteerCommand | RevealCommand | Command) -> tuple[bytes, str]:
+    match command:
+        case Command():
+            return command.operation_id, "dispatch"
+        case RevealCommand():
+            return command.command_id, "reveal"
+        case _:
+            return command.command_id, command.action.value

@@ -171,6 +171,12 @@ class ClaimsAdmitted(msgspec.Struct, frozen=True):
     """Since they were first refused."""
 
 
+class HealthSeen(msgspec.Struct, frozen=True):
+    """A worker has looked at its health, as it does once a second while it lives."""
+
+    health: WorkerHealth
+
+
 class HealthChanged(msgspec.Struct, frozen=True):
     """A worker's health is another one than before."""
 

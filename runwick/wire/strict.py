@@ -21,12 +21,13 @@ T = TypeVar("T")
 _PATH_IN_MESSAGE: Final = re.compile(r"(?s)(.*) - at `(?:key in )?(\$.*)`")
 
 
-def decode_strict(text: bytes, type: type[T]) -> T:  # noqa: A002 - the decoder's own word
+def decode_strict(text: bytes, type: type[T], *, around: int = 0) -> T:  # noqa: A002 - the decoder's own word
     """Read JSON from outside into a type.
 
     Args:
         text: UTF-8 of at most the size that the caller allows; this function does not bound it.
         type: any type msgspec can decode.
+        around: how many outer levels are an envelope, and do not count as the depth of what is in it.
 
     Raises:
         InvalidArgument: it is no JSON, breaks a rule of the profile (duplicate members, depth, lengths, text) or does
@@ -34,7 +35,7 @@ def decode_strict(text: bytes, type: type[T]) -> T:  # noqa: A002 - the decoder'
             ``payload_limit_exceeded``.
     """
     try:
-        parse_strict(text)
+        parse_strict(text, around=around)
         return msgspec.json.decode(text, type=type)
     except FaultFound as found:
         raise InvalidArgument(found.fault.code, str(found.fault)) from None
@@ -42,8 +43,8 @@ def decode_strict(text: bytes, type: type[T]) -> T:  # noqa: A002 - the decoder'
         raise InvalidArgument("invalid_payload", str(fault_of(error))) from None
 
 
-def parse_strict(text: bytes) -> Any:
-    """The plain objects of a JSON text that keeps every rule of the profile.
+def parse_strict(text: bytes, *, around: int = 0) -> Any:
+    """The plain objects of a JSON text that keeps every rule of the profile; `around` as for `decode_strict`.
 
     Raises:
         FaultFound: it breaks one. The path of a duplicate member is not known.
@@ -59,7 +60,7 @@ def parse_strict(text: bytes) -> Any:
         raise FaultFound(Fault("payload_limit_exceeded", "$", "objects and arrays nest without end")) from None
     except ValueError as error:
         raise FaultFound(fault_of(error)) from None
-    if fault := find_fault(value):
+    if fault := find_fault(value, -around):
         raise FaultFound(fault)
     return value
 

@@ -1,15 +1,12 @@
 """Whether a worker can do its work: put together from what its parts say, and watched for changes."""
 
 from collections.abc import Callable, Iterable
-from typing import Final
 
-from runwick.contracts.health import HealthStatus, RoleHealth, WorkerHealth
+from runwick.contracts.health import HealthStatus, RoleHealth, WorkerHealth, worst
 from runwick.runtime.wake import Wake
 from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
 from runwick.worker.timings import FAILED_ROUND_PAUSE_S, HEALTH_INTERVAL_S
-
-_BADNESS: Final = (HealthStatus.HEALTHY, HealthStatus.DEGRADED, HealthStatus.UNHEALTHY)
 
 
 def worker_health(roles: Iterable[RoleHealth], *, takes_work: bool, grade: str | None) -> WorkerHealth:
@@ -21,12 +18,13 @@ def worker_health(roles: Iterable[RoleHealth], *, takes_work: bool, grade: str |
         grade: how strongly its leases are fenced.
     """
     roles = tuple(roles)
-    status = max((role.status for role in roles), key=_BADNESS.index, default=HealthStatus.HEALTHY)
+    status = worst(role.status for role in roles)
     return WorkerHealth(status, takes_work and status is not HealthStatus.UNHEALTHY, roles, grade)
 
 
 class HealthWatch:
-    """Publishes a worker's health whenever it has become another one; that it begins well is not told."""
+    """Publishes what a worker looks like at each look, and its health whenever it has become another one; that it
+    begins well is not told as a change."""
 
     name = "health"
     pause_after_failure_s = FAILED_ROUND_PAUSE_S
@@ -39,8 +37,8 @@ class HealthWatch:
 
     async def run_once(self) -> float | None:
         health = self._examine()
-        # Texts hold figures that change with each look.
-        facts = (health.ready, *((role.role, role.status, role.code) for role in health.roles))
+        self._bus.publish(events.HealthSeen(health))
+        facts = health.facts
         is_news = facts != self._known and (self._known is not None or health.status is not HealthStatus.HEALTHY)
         self._known = facts
         if is_news:

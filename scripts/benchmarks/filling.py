@@ -6,16 +6,18 @@ so that every measurement finds it alike. What meets a full limit is moved into 
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
+import msgspec
 import psycopg
 
 from runwick import Job
 from runwick.contracts.attempts import Attempt, Lane, LaneTurn
 from runwick.contracts.dispatching import Command
 from runwick.contracts.identity import id_text
+from runwick.contracts.states import JobState
 from scripts.benchmarks.application import AT_ONCE, Nothing, Scoped
-from scripts.benchmarks.ground import Ground, claimed_again, ready_commands, succeeded
+from scripts.benchmarks.ground import Ground, claimed_again, failed, ready_commands, succeeded
 from scripts.benchmarks.statements import sql
 
 BATCH: Final = 1_000
@@ -52,6 +54,16 @@ def fill_finished(ground: Ground, number: int) -> None:
         _multiply(ground, "fill_finished", models, number)
 
 
+def fill_ended(ground: Ground, number: int, state: Literal[JobState.SUCCEEDED, JobState.FAILED], tenant: str) -> None:
+    """Make `number` jobs of `Nothing` of a tenant whose first attempt ended so; otherwise as `fill_finished`."""
+    models = _dispatched(ground, 1 if ground.is_postgres else number, Nothing(), (), tenant)
+    store, plan = ground.rw.store, ground.claim_plan(Nothing)
+    while attempts := store.run(store.claim(claimed_again(plan))).attempts:
+        store.run(store.settle(succeeded(attempts) if state is JobState.SUCCEEDED else failed(attempts)))
+    if ground.is_postgres:
+        _multiply(ground, "fill_finished", models, number)
+
+
 def fill_blocked(ground: Ground, number: int, lanes: Sequence[Lane]) -> list[Attempt]:
     """Make jobs that wait in the line of one scope, of these lanes in turn, and others that fill the scope.
 
@@ -77,11 +89,14 @@ def fill_blocked(ground: Ground, number: int, lanes: Sequence[Lane]) -> list[Att
     return running
 
 
-def _dispatched(ground: Ground, number: int, job: Job, lanes: Sequence[Lane]) -> list[Command]:
+def _dispatched(
+    ground: Ground, number: int, job: Job, lanes: Sequence[Lane], tenant: str | None = None
+) -> list[Command]:
     """Dispatch so many jobs; answers the last commands, one for each lane if there are so many."""
     store = ground.rw.store
     for done in range(0, number, BATCH):
-        commands = ready_commands(ground.rw, job, min(BATCH, number - done), lanes)
+        ready = ready_commands(ground.rw, job, min(BATCH, number - done), lanes)
+        commands = [msgspec.structs.replace(command, tenant=tenant) for command in ready]
         store.run(store.dispatch(commands))
     return commands[: len(lanes) or 1]
 

@@ -128,6 +128,12 @@ def succeeded(attempts: Sequence[Attempt]) -> list[Settlement]:
     return [Settlement(attempt, _OUTCOME, JobState.SUCCEEDED) for attempt in attempts]
 
 
+def failed(attempts: Sequence[Attempt]) -> list[Settlement]:
+    """How attempts end that fail for good."""
+    outcome = msgspec.structs.replace(_OUTCOME, kind=OutcomeKind.FAILED, code="handler_failed")
+    return [Settlement(attempt, outcome, JobState.FAILED, code="executions_exhausted") for attempt in attempts]
+
+
 @contextlib.contextmanager
 def fresh_ground(site: Site) -> Iterator[Ground]:
     """A migrated, empty store."""

@@ -3,9 +3,9 @@
 import signal
 from collections.abc import Sequence
 
-from runwick.cli.figures import size
 from runwick.contracts.backends import Completion
 from runwick.contracts.cancelling import CancellationCause
+from runwick.management.amounts import size
 from runwick_supervisor.deaths import OomWitness
 from runwick_supervisor.events import EventKind, ExecutorEvent
 from runwick_supervisor.executor import Executor

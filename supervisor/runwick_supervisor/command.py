@@ -18,7 +18,8 @@ from typing import NoReturn
 import click
 
 from runwick.cli.reporter import Reporter
-from runwick.cli.worker_options import FAILED, run_dir_of, worker_options
+from runwick.cli.run_dir import run_dir_of
+from runwick.cli.worker_options import FAILED, worker_options
 from runwick.config.layout import lay_out
 from runwick.config.sources import EXECUTORS, Environment, read_environment
 from runwick.contracts.errors import ConfigurationError, Problem, StoreError

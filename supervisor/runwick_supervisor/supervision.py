@@ -21,6 +21,7 @@ from runwick.cli.reporter import Opening, Reporter, report_worker_events
 from runwick.cli.worker_options import FAILED, STOPPED
 from runwick.contracts.errors import Problem, StoreHistoryBroken
 from runwick.contracts.identity import id_text
+from runwick.health.status_file import StatusFile, open_status_file
 from runwick.runtime.ambient import SystemClock, SystemDice, SystemIds
 from runwick.runtime.runfile import RunFile, follow, open_run_file
 from runwick.telemetry import events
@@ -72,11 +73,15 @@ class Supervision:
         self._clock = SystemClock()
         self._worker_id = SystemIds().ordered()
         self._run_file: RunFile | None = None
+        self._status_file: StatusFile | None = None
         self._notes: list[str] = []
         if not orders.check_only:
             # Before the first zygote is executed: every process of the worker holds its lock.
             self._run_file, note = open_run_file(orders.run_dir, self._worker_id)
-            self._notes += [] if note is None else [note]
+            self._status_file, status_note = open_status_file(
+                orders.run_dir, self._worker_id, "runwick-supervise", self._clock
+            )
+            self._notes += filter(None, (note, status_note))
         lock = None if self._run_file is None else self._run_file.descriptor
         self._family = Family(lock, buries_strangers=True)
         self._staff = Staff(self._clock, self._tell)
@@ -100,8 +105,9 @@ class Supervision:
         """Whatever happened, nothing is left but what the next start must know."""
         self._hearing.end()
         await self._family.stop()
-        if self._run_file is not None:
-            self._run_file.close()
+        for file in (self._run_file, self._status_file):
+            if file is not None:
+                file.close()
 
     def _zygote(self) -> Zygote:
         return Zygote(self._tell, self._family)
@@ -112,6 +118,8 @@ class Supervision:
         accounting = "cpu, memory, allocations, faults and switches" if counted else "cpu, memory, faults and switches"
         return Opening(
             program="runwick-supervise",
+            target=self._orders.target,
+            app_dir=self._orders.app_dir,
             application=manifest.application,
             store=plan.store.description,
             size={"cores": self._orders.cores, "executors": plan.executors},
@@ -130,6 +138,8 @@ class Supervision:
         worker = self._worker(plan, zygote, bus)
         if self._run_file is not None:
             follow(self._run_file, bus, plan.manifest.application, lambda: plan.store.store_id, worker.inherit)
+        if self._status_file is not None:
+            self._status_file.follow(bus, plan.manifest.application)
         reload = Reload(self._orders, plan, zygote, self._staff, worker, self._reporter, self._zygote)
         _calm_collector()
         self._hearing.begin(worker)

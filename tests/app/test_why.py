@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from runwick import Job, JobNotFound, PerResource, Runwick
-from runwick.app.reasons import reason_text
 from runwick.contracts.limits import LimitKind, RateRecord, ScopeRecord
 from runwick.contracts.waiting import AHEAD_MAX, WaitCode, WaitReason
+from runwick.management.reasons import reason_text
 from tests.app.running import succeed
 from tests.management.test_service import OPS
 

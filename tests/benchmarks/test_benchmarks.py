@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from scripts.bench import main
-from scripts.benchmarks import claim, latency, noop, rate, recover, shapes
+from scripts.benchmarks import claim, latency, lists, noop, rate, recover, shapes
 from scripts.benchmarks.application import AT_ONCE, PER_SECOND, Nothing
 from scripts.benchmarks.figures import Assignment, Report
 from scripts.benchmarks.ground import fresh_ground
@@ -78,6 +78,17 @@ def test_claims_of_jobs_with_a_scope_stand_beside_plain_ones(
     for name in ("plain", "scoped"):
         assert answer["ours"]["scoped"][name]["claim_ms"] > 0
         assert answer["ours"]["scoped"][name]["settle_ms"] > 0
+
+
+def test_a_page_of_every_filter_stands_beside_a_look_at_one_job(
+    assignment: Assignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "ROUNDS", 2)
+    answer = told(lists.run(dataclasses.replace(assignment, jobs=200)), assignment)
+    medians = {name: figures["p50_ms"] for name, figures in answer["ours"]["filters"].items()}
+    assert list(medians) == list(lists.FILTERS)
+    assert answer["ours"]["slowest_ms"] == max(medians.values()) == medians[answer["ours"]["slowest"]]
+    assert answer["ratio"] == pytest.approx(answer["ours"]["slowest_ms"] / answer["floor"]["lookup_ms"], rel=1e-2)
 
 
 def test_runs_under_a_limit_are_counted_by_the_second(assignment: Assignment, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,8 +37,11 @@ def test_help_loads_click_alone() -> None:
         "runwick.version",
         "runwick.cli",
         "runwick.cli.main",
+        "runwick.cli.modes",
     }
-    assert loaded.isdisjoint({"msgspec", "sqlite3", "asyncio", "psycopg", "redis", "croniter", "psutil"})
+    assert loaded.isdisjoint(
+        {"msgspec", "sqlite3", "asyncio", "psycopg", "redis", "croniter", "psutil", "httpx", "rich"}
+    )
     assert all(f"{name} " in ran.stdout for name in SUMMARIES)
 
 
@@ -84,3 +87,48 @@ def test_a_refusal_has_its_exit_status(
         assert shown.err == "Runwick cannot start: 1 problem.\n  missing_store  store: none is configured.\n"
     else:
         assert shown.err == ("" if status is None else f"{failure}\n")
+
+
+LISTS_WHAT_A_SUBCOMMAND_LOADS = """
+import sys
+from runwick.cli.main import main
+for name in sys.argv[1:]:
+    main([*name.split(), "--help"], standalone_mode=False)
+print(*sorted(sys.modules), file=sys.stderr)
+"""
+
+
+def test_help_of_a_desks_commands_loads_no_more() -> None:
+    names = ["jobs list", "jobs cancel", "jobs reveal-error", "dispatch", "queues list", "capacity set", "events tail"]
+    names += [
+        "audit list",
+        "top",
+        "doctor",
+        "login",
+        "context add",
+        "types get",
+        "rates list",
+        "describe",
+        "completion",
+    ]
+    ran = subprocess.run(
+        [sys.executable, "-c", LISTS_WHAT_A_SUBCOMMAND_LOADS, *names], capture_output=True, text=True, check=True
+    )
+    loaded = set(ran.stderr.split())
+    assert loaded.isdisjoint({"msgspec", "httpx", "rich", "asyncio.runners", "sqlite3", "psycopg", "runwick.app"})
+
+
+def test_shared_options_stand_below_a_commands_own() -> None:
+    help_text = CliRunner().invoke(main, ["jobs", "cancel", "--help"]).stdout
+    own, _, shared = help_text.partition("Where it works")
+    assert "--expected-revision" in own
+    assert "--app " in shared
+    assert shared.index("--secret-stdin") < shared.index("--agent")
+
+
+def test_a_missing_extra_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    monkeypatch.setenv("RUNWICK_SECRET", "not-a-secret")
+    refused = CliRunner().invoke(main, ["jobs", "list", "--url", "https://ops.example.com"])
+    assert refused.exit_code == 2
+    assert "pip install 'runwick[remote]'" in " ".join(refused.stderr.split())

@@ -22,6 +22,8 @@ from tests.attempts import an_attempt
 
 ABOUT = Opening(
     program="runwick-supervise",
+    target="thumbs.jobs",
+    app_dir=".",
     application="thumbs",
     store="memory",
     size={"cores": 2, "executors": 3},
@@ -69,8 +71,17 @@ def test_the_grade_stands_beside_the_accounting_and_the_further_signals_are_name
     reporter.opened(msgspec.structs.replace(ABOUT, grade=None))
     lines = out.getvalue().splitlines()
     assert lines[1] == "stopping grade: full (deadline timer compiled in) · accounting: cpu of every attempt"
-    assert lines[2] == "ready in 0.50 s · stop: Ctrl-C drains, again cancels, a third time kills"
+    assert lines[2] == (
+        "ready in 0.50 s · dashboard: runwick web --app thumbs.jobs · "
+        "stop: Ctrl-C drains, again cancels, a third time kills"
+    )
     assert lines[4] == "accounting: cpu of every attempt"
+
+
+def test_the_dashboards_command_can_be_typed_where_the_worker_was_started() -> None:
+    out = io.StringIO()
+    TextReporter(out).ready(msgspec.structs.replace(ABOUT, app_dir="/srv/our apps"), 0.5)
+    assert "· dashboard: runwick web --app thumbs.jobs --app-dir '/srv/our apps' ·" in out.getvalue()
 
 
 def test_the_grade_is_a_fact_for_machines() -> None:

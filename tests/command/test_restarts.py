@@ -37,7 +37,7 @@ def event_of(process: subprocess.Popen[str], *kinds: str) -> dict[str, Any]:
 
 
 def run_files(place: Place) -> int:
-    return len(list((place.folder / "run").glob("*")))
+    return len(list((place.folder / "run").glob("*.run")))
 
 
 def drained(supervisor: subprocess.Popen[str]) -> bool:
@@ -151,7 +151,7 @@ def test_a_check_leaves_no_file_and_a_bad_directory_is_one_problem(place: Place,
 
 def test_every_process_of_a_worker_holds_the_lock(place: Place, errands: Any) -> None:
     _, supervisor = holding(place, errands)
-    (file,) = (place.folder / "run").iterdir()
+    (file,) = (place.folder / "run").glob("*.run")
     family = [psutil.Process(supervisor.pid), *psutil.Process(supervisor.pid).children(recursive=True)]
     assert len(family) == 3, "the parent, its zygote, one executor"
     for process in family:

@@ -40,8 +40,10 @@ from runwick.contracts.dispatching import COMMAND_LIFETIME_MAX_MS, Command, Rece
 from runwick.contracts.history import AuditRecord, JobEvent
 from runwick.contracts.identity import job_of_operation
 from runwick.contracts.limits import LimitKind, QueueRecord, RateNeed, RateRecord, ScopeNeed, ScopeRecord, Tended
+from runwick.contracts.listing import AuditFilter, JobFilter, JobSummary, Within
 from runwick.contracts.outcomes import Answer, Outcome, OutcomeKind, SettledState, Settlement
 from runwick.contracts.policies import JobPolicy
+from runwick.contracts.revealing import RevealCommand, Secret
 from runwick.contracts.states import JobState, Priority
 from runwick.contracts.stores import Act, JobRecord, Store
 from runwick.contracts.usage import Usage
@@ -291,6 +293,40 @@ class Bench:
 
     def reasons(self, job_id: bytes) -> list[WaitCode]:
         return [reason.code for reason in self.why(job_id).reasons]
+
+    def listed(self, chosen: JobFilter | None = None, within: Within = None, limit: int = 100) -> list[JobSummary]:
+        """All jobs of a list, read page by page."""
+        found: list[JobSummary] = []
+        after = None
+        while True:
+            page = self.run(self.store.jobs(APPLICATION, chosen or JobFilter(), within, after, limit))
+            assert len(page.jobs) <= limit
+            found += page.jobs
+            if (after := page.cursor) is None:
+                return found
+
+    def trail(self, limit: int = 100, **chosen: Any) -> list[AuditRecord]:
+        """All records of a list of the audit trail, read page by page."""
+        found: list[AuditRecord] = []
+        after = None
+        while True:
+            page = self.run(self.store.audited(APPLICATION, AuditFilter(**chosen), after, limit))
+            assert len(page.records) <= limit
+            found += page.records
+            if (after := page.cursor) is None:
+                return found
+
+    def showing(self, what: Secret, job_id: bytes, **changes: Any) -> RevealCommand:
+        """What an operator asks to see of a job."""
+        values: dict[str, Any] = {
+            "what": what,
+            "command_id": self.ids.ordered(),
+            "application": APPLICATION,
+            "actor": ACTOR,
+            "reason": None,
+            "job_id": job_id,
+        }
+        return RevealCommand(**{**values, **changes})
 
     def tend(self, after: bytes | None = None, limit: int = 100) -> Tended:
         return self.run(self.store.tend(APPLICATION, after, limit))

@@ -18,7 +18,9 @@ from runwick.contracts.controls import ControlAction, ControlReply, JobTarget, S
 from runwick.contracts.dispatching import Command
 from runwick.contracts.history import AuditRecord
 from runwick.contracts.limits import LimitKind, QueueRecord, RateRecord, ScopeRecord
+from runwick.contracts.listing import AuditFilter, JobFilter
 from runwick.contracts.outcomes import Outcome, OutcomeKind, Settlement
+from runwick.contracts.revealing import Secret
 from runwick.contracts.states import JobState, Priority
 from runwick.contracts.stores import Act, JobRecord, Outlook, Store
 from tests.conformance.ground import (
@@ -165,6 +167,12 @@ ACTS: Final[Mapping[str, Callable[[Bench, Scene], Act[Any]]]] = {
     "set_capacity": lambda bench, scene: bench.store.steer(
         bench.steering(SteerAction.SET_CAPACITY, LimitKind.RESOURCE, "printer", capacity=5, expected_revision=1)
     ),
+    "reveal": lambda bench, scene: bench.store.reveal(bench.showing(Secret.PAYLOAD, scene.failed)),
+    "jobs": lambda bench, scene: bench.store.jobs(APPLICATION, JobFilter(), None, None, 100),
+    "runs": lambda bench, scene: bench.store.runs(APPLICATION, None, None, 100),
+    "backlogs": lambda bench, scene: bench.store.backlogs(APPLICATION),
+    "names": lambda bench, scene: bench.store.names(APPLICATION),
+    "audited": lambda bench, scene: bench.store.audited(APPLICATION, AuditFilter(), None, 100),
     "events": lambda bench, scene: bench.store.events(APPLICATION, None, 100),
     "audit": lambda bench, scene: bench.store.audit(APPLICATION, None, 100),
     "workers": lambda bench, scene: bench.store.workers(APPLICATION),
@@ -173,6 +181,7 @@ ACTS: Final[Mapping[str, Callable[[Bench, Scene], Act[Any]]]] = {
     "queues": lambda bench, scene: bench.store.queues(APPLICATION),
     "scopes": lambda bench, scene: bench.store.scopes(APPLICATION, LimitKind.RESOURCE, None, 100),
     "rates": lambda bench, scene: bench.store.rates(APPLICATION, LimitKind.RESOURCE, None, 100),
+    "standing": lambda bench, scene: bench.store.standing(APPLICATION),
     "job": lambda bench, scene: bench.store.job(APPLICATION, scene.running.job_id),
     "outlook": lambda bench, scene: bench.store.outlook(APPLICATION, LANES, KINDS),
     "costliest": lambda bench, scene: bench.store.costliest(APPLICATION, "cpu_us", 10),
@@ -182,6 +191,11 @@ ACTS: Final[Mapping[str, Callable[[Bench, Scene], Act[Any]]]] = {
 READS: Final = frozenset(
     {
         "resolve",
+        "jobs",
+        "runs",
+        "backlogs",
+        "names",
+        "audited",
         "events",
         "audit",
         "workers",
@@ -190,6 +204,7 @@ READS: Final = frozenset(
         "queues",
         "scopes",
         "rates",
+        "standing",
         "job",
         "outlook",
         "costliest",

@@ -45,6 +45,10 @@ from tests.conformance.ground import (
 
 BY_KEY = {
     "active_holders": "SEARCH hot USING INDEX hot_active (active=?)",
+    "audited": "SEARCH audit USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+    "audited_floor": "SEARCH audit USING INTEGER PRIMARY KEY (rowid<?)",
+    "audited_of_job": "SEARCH audit USING INDEX audit_job (job=? AND rowid>? AND rowid<?)",
+    "backlog": "SEARCH hot USING COVERING INDEX hot_ready (lane=? AND kind=? AND due_at_ms<?)",
     "begin_charge": "SEARCH hot USING INTEGER PRIMARY KEY",
     "begin_kept": "SEARCH hot USING INTEGER PRIMARY KEY",
     "begin_read": "SEARCH hot USING INTEGER PRIMARY KEY",
@@ -88,6 +92,16 @@ BY_KEY = {
     "line_heads": "SEARCH hot USING COVERING INDEX hot_line (line=? AND rank=? AND job_id>?)",
     "line_length": "SEARCH hot USING COVERING INDEX hot_line (line=?)",
     "lines": "SEARCH scope USING INDEX scope_line (application=? AND id>?)",
+    "list_all": "SEARCH job USING INTEGER PRIMARY KEY (rowid<?)",
+    "list_busy": "SEARCH hot USING COVERING INDEX hot_lease (application=? AND lease_until_ms>?)",
+    "list_ended": "SEARCH closing USING INDEX closing_unsuccessful (application=? AND state=? AND position<?)",
+    "list_live": "SEARCH hot USING INTEGER PRIMARY KEY (rowid<?)",
+    "list_present": "SEARCH job USING COVERING INDEX job_run (lane=? AND kind>?)",
+    "list_run": "SEARCH job USING COVERING INDEX job_run (lane=? AND kind=? AND rowid<?)",
+    "list_runs": "SEARCH job USING COVERING INDEX job_run (lane=? AND kind=? AND rowid<?)",
+    "list_since": "SEARCH job USING INTEGER PRIMARY KEY (rowid>?)",
+    "list_tenant": "SEARCH job USING COVERING INDEX job_tenant (application=? AND tenant=? AND rowid<?)",
+    "list_tenants": "SEARCH job USING COVERING INDEX job_tenant (application=? AND tenant=? AND rowid<?)",
     "look_answer": "SEARCH look USING INDEX sqlite_autoindex_look_1",
     "looks": "SEARCH look USING INDEX look_open (worker=?)",
     "outlook_waiting": "SEARCH hot USING COVERING INDEX hot_ready (lane=? AND kind=? AND due_at_ms<?)",
@@ -105,6 +119,10 @@ BY_KEY = {
     "reused": "SEARCH reused USING PRIMARY KEY (operation=?)",
     "reused_forget": "SEARCH reused USING PRIMARY KEY (operation=?)",
     "reused_some": "SEARCH reused USING PRIMARY KEY (operation=?)",
+    "reveal_attempt": "SEARCH attempt USING INDEX sqlite_autoindex_attempt_1 (job=?)",
+    "reveal_job": "SEARCH job USING INDEX sqlite_autoindex_job_1 (id=?)",
+    "reveal_payload": "SEARCH job USING INTEGER PRIMARY KEY",
+    "reveal_stack": "SEARCH look USING INDEX sqlite_autoindex_look_1",
     "scope_put": "SEARCH scope USING PRIMARY KEY (id=?)",
     "scope_resize": "SEARCH scope USING PRIMARY KEY (id=?)",
     "scope_stands": "SEARCH scope USING PRIMARY KEY (id=?)",
@@ -255,7 +273,30 @@ def test_positions_number_all_append_only_rows_in_the_order_of_their_commits(sql
 
 
 def test_who_stands_in_lines_is_counted_in_their_index() -> None:
-    assert "SEARCH hot USING COVERING INDEX hot_line (line>?)" in plan("outlook_lines")
+    assert "SEARCH hot USING COVERING INDEX hot_blocked (lane=?)" in plan("outlook_lines")
+    assert "SEARCH hot USING COVERING INDEX hot_blocked (lane=?)" in plan("backlog")
+
+
+@pytest.mark.parametrize(
+    ("statement", "step"),
+    [
+        ("list_jobs", "SEARCH closing USING INDEX sqlite_autoindex_closing_1 (job=? AND generation=?) LEFT-JOIN"),
+        ("list_jobs", "SEARCH hot USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN"),
+        ("list_jobs", "SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"),
+        ("runs_of_jobs", "SEARCH attempt USING INDEX sqlite_autoindex_attempt_1 (job=?)"),
+        ("runs_of_jobs", "SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"),
+    ],
+)
+def test_a_list_sorts_what_it_was_given_and_reads_nothing_else(statement: str, step: str) -> None:
+    steps = plan(statement)
+    assert step in steps, steps
+    assert not {found.split()[1] for found in steps if found.startswith("SCAN")} & TABLES, steps
+
+
+def test_the_last_runs_are_read_from_the_end_without_sorting() -> None:
+    steps = plan("runs_last")
+    assert steps[0] == "SEARCH attempt USING INTEGER PRIMARY KEY (rowid>?)"
+    assert not any("TEMP B-TREE" in step for step in steps), steps
 
 
 def test_plain_jobs_leave_no_row_among_the_needs(sqlite: Bench) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 from runwick import Runwick
 from runwick.contracts.dispatching import Command, Receipt
 from runwick.contracts.errors import ItemFailure
+from runwick.contracts.revealing import AuditNote
 from runwick.contracts.stores import Act, DispatchStore
 
 T = TypeVar("T")
@@ -45,9 +46,9 @@ class Unreliable:
         return self._store.now_ms() - self._behind_ms
 
     def dispatch(
-        self, commands: Sequence[Command], *, continue_on_conflict: bool = False
+        self, commands: Sequence[Command], *, continue_on_conflict: bool = False, note: AuditNote | None = None
     ) -> Act[list[Receipt | ItemFailure]]:
-        return self._store.dispatch(commands, continue_on_conflict=continue_on_conflict)
+        return self._store.dispatch(commands, continue_on_conflict=continue_on_conflict, note=note)
 
     def run(self, act: Act[T]) -> T:
         call = self._next(act)

@@ -7,7 +7,16 @@ from typing import Any
 from rich.console import Console
 
 from examples.stdlib.progress import progress
-from examples.stdlib.report import Costly, Examined, Facts, Kept, command_for_more, module_name, report
+from examples.stdlib.report import (
+    Costly,
+    Examined,
+    Facts,
+    Kept,
+    command_for_dashboard,
+    command_for_more,
+    module_name,
+    report,
+)
 from runwick.contracts import Usage
 
 SUMMARY = {
@@ -106,6 +115,7 @@ def test_it_ends_with_throughput_and_leads_to_the_command_that_shows_more() -> N
     assert "failed" not in text
     command = command_for_more(facts())
     assert command == ".venv/bin/runwick jobs get 0199c0de-0000-7000-8000-000000000001 --app shop.jobs"
+    assert command_for_dashboard(facts()) == ".venv/bin/runwick web --app shop.jobs"
 
 
 def test_failures_are_not_hidden() -> None:

@@ -10,10 +10,13 @@ from runwick.contracts.attempts import Attempt, Lane
 from runwick.contracts.controls import ControlAction, JobTarget, SteerAction
 from runwick.contracts.dispatching import Command
 from runwick.contracts.limits import LimitKind
+from runwick.contracts.listing import AuditFilter, JobFilter
 from runwick.contracts.outcomes import BlackBox, Death, IfCancelled, Outcome, OutcomeKind, Settlement
-from runwick.contracts.states import JobState, Priority
+from runwick.contracts.revealing import AuditNote, Secret
+from runwick.contracts.states import LEASED_STATES, JobState, Priority
 from runwick.contracts.stores import Act, Store
 from tests.conformance.ground import (
+    ACTOR,
     APPLICATION,
     BUILD,
     FAILURE,
@@ -180,6 +183,8 @@ def acts(stage: Stage, *further: Command) -> dict[str, Make]:
 def _acts_of_work(stage: Stage, further: tuple[Command, ...]) -> dict[str, Make]:
     bench, scene, limits, cancelled, _ = stage
     commands, keyed = [bench.command(), *further, bench.command()], _keyed(bench)
+    by_hand = [bench.command(scopes=(resource("press"),))]
+    note = AuditNote(actor=ACTOR, reason="the customer called")
     needs = [capped(HIGH.queue, 3), resource("scanner", 2)]
     plan, judged = bench.plan(), bench.plan(lanes=[DESK])
     batch, told, renewed = _settlements(stage), _report(stage), held(scene.running, scene.lapsed)
@@ -187,6 +192,7 @@ def _acts_of_work(stage: Stage, further: tuple[Command, ...]) -> dict[str, Make]
     return {
         "dispatch": lambda store: store.dispatch(commands),
         "dispatch, keyed": lambda store: store.dispatch(keyed),
+        "dispatch, by hand": lambda store: store.dispatch(by_hand, note=note),
         "resolve": lambda store: store.resolve(APPLICATION, scene.dispatched.operation_id),
         "register": lambda store: store.register(APPLICATION, [HIGH, NEW_LANE], frozenset({NEW_KIND})),
         "register, capped": lambda store: store.register(APPLICATION, [MEDIUM], frozenset({BUILD}), needs),
@@ -220,6 +226,8 @@ def _acts_of_people(stage: Stage) -> dict[str, Make]:
     pause = bench.steering(SteerAction.PAUSE, LimitKind.QUEUE, HIGH.queue, expected_revision=0)
     resume = bench.steering(SteerAction.RESUME, LimitKind.QUEUE, INVOICES.queue, expected_revision=1)
     raised = {"capacity": 2, "expected_revision": 1}
+    payload = bench.showing(Secret.PAYLOAD, scene.failed)
+    stack = bench.showing(Secret.STACK, scene.running.job_id, attempt_id=scene.running.attempt_id)
     capacity = bench.steering(SteerAction.SET_CAPACITY, LimitKind.RESOURCE, "scanner", **raised)
     return {
         "cancel": lambda store: store.control(cancel),
@@ -231,12 +239,19 @@ def _acts_of_people(stage: Stage) -> dict[str, Make]:
         "pause": lambda store: store.steer(pause),
         "resume": lambda store: store.steer(resume),
         "set_capacity": lambda store: store.steer(capacity),
+        "reveal": lambda store: store.reveal(payload),
+        "reveal, of an attempt": lambda store: store.reveal(stack),
     }
 
 
 def _reads(stage: Stage) -> dict[str, Make]:
     _, scene, limits, _, _ = stage
     return {
+        "jobs": lambda store: store.jobs(APPLICATION, JobFilter(states=LEASED_STATES), None, None, 100),
+        "runs": lambda store: store.runs(APPLICATION, BUILD.name, None, 100),
+        "backlogs": lambda store: store.backlogs(APPLICATION),
+        "names": lambda store: store.names(APPLICATION),
+        "audited": lambda store: store.audited(APPLICATION, AuditFilter(), None, 100),
         "events": lambda store: store.events(APPLICATION, None, 100),
         "audit": lambda store: store.audit(APPLICATION, None, 100),
         "workers": lambda store: store.workers(APPLICATION),
@@ -245,6 +260,7 @@ def _reads(stage: Stage) -> dict[str, Make]:
         "queues": lambda store: store.queues(APPLICATION),
         "scopes": lambda store: store.scopes(APPLICATION, LimitKind.RESOURCE, None, 100),
         "rates": lambda store: store.rates(APPLICATION, LimitKind.RESOURCE, None, 100),
+        "standing": lambda store: store.standing(APPLICATION),
         "job": lambda store: store.job(APPLICATION, scene.running.job_id),
         "outlook": lambda store: store.outlook(APPLICATION, [*LANES, INVOICES, DESK], KINDS),
         "costliest": lambda store: store.costliest(APPLICATION, "cpu_us", 10),

@@ -24,12 +24,13 @@ from tests.faults.stage import Make, acts
 __all__ = ["site"]
 
 NAMES: Final = (
-    "dispatch", "dispatch, keyed", "resolve", "register", "register, capped", "claim", "claim, judged", "begin",
+    "dispatch", "dispatch, keyed", "dispatch, by hand", "resolve", "register", "register, capped", "claim",
+    "claim, judged", "begin",
     "begin, cancelled", "begin, cancelled and freeing", "release", "release, freeing", "settle",
     "settle, numbers alone", "settle, freeing", "renew", "recover", "recover, of a worker", "expire", "tend",
     "depart", "cancel", "cancel, limited", "retry", "retry, keyed", "rerun", "look", "pause", "resume",
-    "set_capacity", "events", "audit", "workers", "stack", "why", "queues", "scopes", "rates", "job", "outlook",
-    "costliest",
+    "set_capacity", "reveal", "reveal, of an attempt", "standing", "jobs", "runs", "backlogs", "names", "audited",
+    "events", "audit", "workers", "stack", "why", "queues", "scopes", "rates", "job", "outlook", "costliest",
 )  # fmt: skip
 HEART: Final = ("dispatch", "claim, judged", "settle, freeing", "renew", "cancel", "retry, keyed")
 ERRORS: Final = ("40001", "40P01", "57014", "53300", "25006", "58030")

@@ -1,29 +1,37 @@
 """Dispatches with the same keys at the same time: who is late waits at the index for who is just writing, and then says
 what is true."""
 
+import contextlib
 import multiprocessing
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.synchronize import Barrier
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+import msgspec
 import psycopg
 import pytest
 
 from runwick.config.options import PostgresOptions
 from runwick.contracts.dispatching import COMMAND_LIFETIME_MAX_MS, Command, Receipt, ReceiptDisposition
-from runwick.contracts.errors import CommandExpired, StoreUnavailable
+from runwick.contracts.errors import CommandExpired, ItemFailure, StoreError, StoreUnavailable
 from runwick.contracts.identity import id_text, job_of_operation
 from runwick.contracts.policies import JobPolicy
+from runwick.contracts.revealing import AuditNote
+from runwick.contracts.stores import Act
 from runwick.policy.limit_ids import active_id, window_id
 from runwick.runtime.ambient import SystemClock, SystemIds
+from runwick.stores.by_hand import fingerprint, reply_of
 from runwick.stores.postgres.address import address_of
 from runwick.stores.postgres.store import PostgresStore
+from runwick.stores.steps import Steps
 from scripts.servers.postgres import PostgresServer
-from tests.conformance.ground import APPLICATION, BUILD, MEDIUM, Bench, resource
+from tests.conformance.ground import ACTOR, APPLICATION, BUILD, MEDIUM, Bench, resource
 from tests.conformance.places import Database
 from tests.postgres.asking import eventually
+
+T = TypeVar("T")
 
 REQUEST: Final = b"r" * 32
 WINDOW_MS: Final = 3_600_000
@@ -39,6 +47,8 @@ WINDOW: Final = b"""
 INSERT INTO runwick.uniqueness (id, application, job, until_ms, fingerprint)
 SELECT %s, application, %s, 9e15::bigint, %s FROM runwick.job LIMIT 1
 """
+COMMAND: Final = b"INSERT INTO runwick.command SELECT application, %s, 0, %s, %s FROM runwick.job LIMIT 1"
+NOTE: Final = AuditNote(actor=ACTOR, reason=None)
 WAITING: Final = b"SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'"
 
 SLOW: Final = """
@@ -214,3 +224,66 @@ def _command(operation_id: bytes, use: str, key: str, deadline_ms: int) -> Comma
         deadline_ms=deadline_ms,
         **uses[use],
     )
+
+
+@pytest.mark.parametrize("ends", ["commit", "rollback"])
+@pytest.mark.parametrize("winner_does", ["the same", "something else"])
+def test_a_dispatch_by_hand_waits_for_who_uses_its_id(
+    database: Database, bench: Bench, winner_does: str, ends: str
+) -> None:
+    command, (other,) = bench.command(), bench.send(bench.command())
+    receipt = msgspec.structs.replace(other, job=command.job_id, operation=command.operation_id)
+    kept = fingerprint(command, NOTE) if winner_does == "the same" else b"another"
+    with psycopg.connect(database.url) as winner, ThreadPoolExecutor(1) as loser:
+        if winner_does == "the same":
+            winner.execute(JOB, (id_text(command.job_id), id_text(command.operation_id)))
+        winner.execute(COMMAND, (id_text(command.operation_id), kept, reply_of(receipt).decode()))
+        answer = loser.submit(bench.run, bench.store.dispatch([command], note=NOTE))
+        eventually(lambda: database.execute(WAITING.decode()) == [(1,)], "it waits for the command")
+        getattr(winner, ends)()
+        if (winner_does, ends) == ("something else", "commit"):
+            with pytest.raises(StoreError, match="was used for something else"):
+                answer.result(30)
+            assert bench.run(bench.store.resolve(APPLICATION, command.operation_id)) is None
+        else:
+            assert answer.result(30) == [receipt]
+    assert len(bench.audit()) == (1 if ends == "rollback" else 0)
+
+
+def before_keyed(act: Act[T], come: Callable[[], object]) -> Act[T]:
+    """The same act, where somebody comes between its first steps and what it reads of keys."""
+
+    def steps() -> Steps[T]:
+        own, has_come = act.steps(), False
+        try:
+            step = next(own)
+            while True:
+                if step.statement == "keyed" and not has_come:
+                    has_come = True
+                    come()
+                step = own.send((yield step))
+        except StopIteration as end:
+            answer: T = end.value
+            return answer
+
+    return Act(act.name, steps)
+
+
+@pytest.mark.parametrize("note", [NOTE, None])
+def test_a_dispatch_by_hand_sees_who_came_since_it_asked(bench: Bench, note: AuditNote | None) -> None:
+    command = bench.command()
+    receipts: list[Receipt | ItemFailure] = []
+    with contextlib.closing(bench.another()) as other:
+
+        def come() -> None:
+            answers = other.run(other.dispatch([command], note=note))
+            receipts.extend(answers)
+
+        act = before_keyed(bench.store.dispatch([command], note=NOTE), come)
+        if note is None:
+            with pytest.raises(StoreError, match="was used for something else"):
+                bench.run(act)
+        else:
+            assert bench.run(act) == receipts
+    assert len(receipts) == 1
+    assert len(bench.audit()) == (0 if note is None else 1)

@@ -38,7 +38,7 @@ CREATE TRIGGER runwick_job_kept BEFORE DELETE ON runwick_job BEGIN
 END;
 CREATE INDEX runwick_job_name ON runwick_job (name);
 """
-SINCE_REVISION_1 = ("0002_administration", "0003_limits")
+SINCE_REVISION_1 = ("0002_administration", "0003_limits", "0004_lists")
 SECOND = "ALTER TABLE runwick_job ADD COLUMN tenant TEXT;\n"
 
 
@@ -318,7 +318,9 @@ def test_what_an_older_release_left_goes_on_under_this_one(path: Path) -> None:
 def test_limits_hold_for_what_waited_before_there_were_any(path: Path) -> None:
     installed = revision_2.install(path)
     clock = FakeClock()
-    assert migrate(path, clock, FakeIds()) == MigrationResult(installed.store_id, REVISION, ("0003_limits",))
+    assert migrate(path, clock, FakeIds()) == MigrationResult(
+        installed.store_id, REVISION, ("0003_limits", "0004_lists")
+    )
     store = SqliteStore(path, options=SqliteOptions(), clock=clock, ids=FakeIds(1_000))
     bench = Bench("sqlite", store, clock, SqliteAdministration(path, clock, FakeIds()), lambda: store)
     assert [(record.action, record.target) for record in bench.audit()] == [("look", None)]

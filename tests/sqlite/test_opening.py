@@ -86,8 +86,8 @@ def test_a_file_that_is_not_in_wal_mode(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("UPDATE runwick_migration SET number = number + 1 WHERE number = 3", "the store is newer"),
-        ("DELETE FROM runwick_migration WHERE number = 3", "the store is older"),
+        ("UPDATE runwick_migration SET number = number + 1 WHERE number = 4", "the store is newer"),
+        ("DELETE FROM runwick_migration WHERE number = 4", "the store is older"),
     ],
 )
 def test_a_store_of_another_revision(tmp_path: Path, change: str, said: str) -> None:

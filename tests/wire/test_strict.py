@@ -40,3 +40,10 @@ def test_many_members_given_twice_are_found_quickly() -> None:
     text = b"{" + b",".join(b'"%d":1' % (i // 2) for i in range(100_000)) + b"}"
     with pytest.raises(InvalidArgument, match="is given twice"):
         decode_strict(text, Point)
+
+
+def test_an_envelopes_own_levels_do_not_count_as_depth() -> None:
+    deepest = b"[" * 32 + b"]" * 32
+    assert decode_strict(b"[" + deepest + b"]", list, around=1)
+    with pytest.raises(InvalidArgument, match="payload_limit_exceeded"):
+        decode_strict(b"[[" + deepest + b"]]", list, around=1)

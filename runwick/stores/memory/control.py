@@ -14,10 +14,10 @@ import msgspec
 
 from runwick.contracts.ambient import Clock
 from runwick.contracts.controls import ControlAction, ControlAnswer, ControlCommand, ControlReply, JobTarget
-from runwick.contracts.history import AuditRecord, EventKind
 from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act
 from runwick.stores.controls import Standing, check_named_once, command_conflict, fingerprint, refusal
+from runwick.stores.memory import trail
 from runwick.stores.memory.rows import JobRow, Kept, Look
 from runwick.stores.memory.tables import Tables, act
 
@@ -108,19 +108,14 @@ def _look(tables: Tables, row: JobRow, now_ms: int) -> bytes:
 
 
 def _audit(tables: Tables, command: ControlCommand, row: JobRow, before: JobState, now_ms: int) -> None:
-    record = AuditRecord(
-        cursor=str(len(tables.audit) + 1),
-        at_ms=now_ms,
-        actor=command.actor.subject,
-        actor_display=command.actor.display,
-        actor_scheme=command.actor.scheme,
-        action=command.action.value,
-        job_id=row.command.job_id,
-        generation=row.generation,
+    trail.write(
+        tables,
+        row,
+        command.actor,
+        command.action.value,
+        now_ms,
+        command_id=command.command_id,
+        reason=command.reason,
         before=before.value,
         after=row.state.value,
-        reason=command.reason,
-        command_id=command.command_id,
     )
-    tables.audit.append((command.application, record))
-    tables.tell(row, EventKind.CONTROLLED, now_ms, state=command.action.value, command_id=command.command_id)

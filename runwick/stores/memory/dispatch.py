@@ -1,7 +1,8 @@
 """Dispatch: jobs are kept, all of a batch or none; where a uniqueness key names a job that is there, that one is the
 answer. Limits that a new job needs and that are not there yet come to be with it.
 
-What was applied before is answered again, whatever its deadline and its application's mode have become.
+What was applied before is answered again, whatever its deadline and its application's mode have become. What somebody
+dispatches by hand is kept as a command as well.
 """
 
 from collections.abc import Sequence
@@ -15,10 +16,13 @@ from runwick.contracts.dispatching import Command, Receipt, ReceiptDisposition
 from runwick.contracts.errors import ItemFailure
 from runwick.contracts.history import EventKind
 from runwick.contracts.identity import job_of_operation
+from runwick.contracts.revealing import AuditNote
 from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act
 from runwick.policy import uniqueness
 from runwick.stores import refusals
+from runwick.stores.controls import command_conflict
+from runwick.stores.memory import by_hand
 from runwick.stores.memory.rows import JobRow, Reused, WindowKey
 from runwick.stores.memory.tables import Tables, act
 
@@ -27,13 +31,31 @@ PROFILE: Final = "memory"
 
 
 def dispatch(
-    tables: Tables, commands: Sequence[Command], clock: Clock, *, continue_on_conflict: bool
+    tables: Tables, commands: Sequence[Command], clock: Clock, *, continue_on_conflict: bool, note: AuditNote | None
 ) -> Act[list[Receipt | ItemFailure]]:
     """Create these jobs, all or none, or find the ones that uniqueness keys name; answers in input order."""
-    return act("dispatch", lambda: _dispatch(tables, commands, clock.now_ms(), continue_on_conflict))
+    return act("dispatch", lambda: _dispatch(tables, commands, clock.now_ms(), continue_on_conflict, note))
 
 
 def _dispatch(
+    tables: Tables, commands: Sequence[Command], now_ms: int, continue_on_conflict: bool, note: AuditNote | None
+) -> list[Receipt | ItemFailure]:
+    if note is None:
+        return _dispatch_all(tables, commands, now_ms, continue_on_conflict)
+    (command,) = commands
+    _check_meant(tables, command)
+    before = by_hand.dispatched_before(tables, command, note)
+    if before is not None:
+        return [before]
+    if _was_applied(tables, command):
+        raise command_conflict(command)
+    (answer,) = _dispatch_all(tables, commands, now_ms, continue_on_conflict)
+    if isinstance(answer, Receipt):
+        by_hand.keep(tables, command, note, answer, now_ms)
+    return [answer]
+
+
+def _dispatch_all(
     tables: Tables, commands: Sequence[Command], now_ms: int, continue_on_conflict: bool
 ) -> list[Receipt | ItemFailure]:
     _check(tables, commands, now_ms)
@@ -128,8 +150,7 @@ def _check(tables: Tables, commands: Sequence[Command], now_ms: int) -> None:
     from the same operation."""
     operations = {command.job_id: command.operation_id for command in reversed(commands)}
     for command in commands:
-        if command.store_id not in (None, tables.store_id):
-            raise refusals.identity_mismatch(command.store_id, tables.store_id)
+        _check_meant(tables, command)
         job = tables.jobs_by_id.get(command.job_id)
         created_by = operations[command.job_id] if job is None else tables.rows[job].command.operation_id
         if created_by != command.operation_id:
@@ -140,6 +161,11 @@ def _check(tables: Tables, commands: Sequence[Command], now_ms: int) -> None:
     for command in commands:
         if command.rates and not _was_applied(tables, command) and not _may_have_rates(tables, command.application):
             raise refusals.rate_admission_not_active(command.application)
+
+
+def _check_meant(tables: Tables, command: Command) -> None:
+    if command.store_id not in (None, tables.store_id):
+        raise refusals.identity_mismatch(command.store_id, tables.store_id)
 
 
 def _may_have_rates(tables: Tables, application: str) -> bool:

@@ -8,7 +8,7 @@ from runwick.contracts.activity import ExecutorActivity
 from runwick.contracts.administration import Admission
 from runwick.contracts.attempts import WorkerPresence
 from runwick.contracts.controls import ControlReply, SteerReply
-from runwick.contracts.dispatching import Command, DuplicateMatch
+from runwick.contracts.dispatching import Command, DuplicateMatch, Receipt
 from runwick.contracts.limits import LimitKind, RateNeed
 from runwick.contracts.states import JobState
 from runwick.contracts.stores import AttemptRecord
@@ -65,7 +65,8 @@ class Kept(NamedTuple):
     """What a command that changed something was answered."""
 
     fingerprint: bytes
-    reply: ControlReply | SteerReply
+    reply: ControlReply | SteerReply | Receipt | None
+    """None: what was shown is never kept."""
 
 
 class WindowKey(NamedTuple):
@@ -159,6 +160,11 @@ class JobRow:
     def may_run_ahead(self) -> bool:
         """Whether one execution more than the next is left."""
         return self.command.policy.max_executions - self.executions >= 2
+
+    @property
+    def shown_code(self) -> str | None:
+        """Why it stands where it stands, for people; a job that is held stands nowhere."""
+        return None if self.lease is not None else self.code
 
     @property
     def begun(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from runwick.contracts.activity import Beat, Report, StackAnswer, WorkerRecord
+from runwick.contracts.administration import Standing
 from runwick.contracts.ambient import Clock, Ids
 from runwick.contracts.attempts import Attempt, Begun, Claim, ClaimPlan, Held, Kind, Lane, WorkerPresence
 from runwick.contracts.controls import ControlCommand, ControlReply, SteerCommand, SteerReply
@@ -14,7 +15,9 @@ from runwick.contracts.dispatching import Command, Receipt
 from runwick.contracts.errors import ItemFailure
 from runwick.contracts.history import AuditPage, EventPage
 from runwick.contracts.limits import LimitKind, QueueRecord, RateRecord, ScopeNeed, ScopeRecord, Tended
+from runwick.contracts.listing import AuditFilter, AuditList, Backlog, JobFilter, JobPage, RunRecord, Within
 from runwick.contracts.outcomes import Answer, Settlement
+from runwick.contracts.revealing import AuditNote, RevealCommand, Revealed
 from runwick.contracts.stores import Act, CostlyRun, JobRecord, Outlook
 from runwick.contracts.waiting import WaitReport
 from runwick.stores import refusals
@@ -26,11 +29,14 @@ from runwick.stores.memory import (
     expire,
     history,
     lease,
+    lists,
     read,
     recover,
     register,
     release,
+    reveal,
     settle,
+    standing,
     steer,
     tend,
     why,
@@ -101,9 +107,11 @@ class MemoryStore:
         return self.run(act)
 
     def dispatch(
-        self, commands: Sequence[Command], *, continue_on_conflict: bool = False
+        self, commands: Sequence[Command], *, continue_on_conflict: bool = False, note: AuditNote | None = None
     ) -> Act[list[Receipt | ItemFailure]]:
-        return dispatch.dispatch(self.tables, commands, self._clock, continue_on_conflict=continue_on_conflict)
+        return dispatch.dispatch(
+            self.tables, commands, self._clock, continue_on_conflict=continue_on_conflict, note=note
+        )
 
     def resolve(self, application: str, operation_id: bytes) -> Act[Receipt | None]:
         return dispatch.resolve(self.tables, application, operation_id)
@@ -148,6 +156,24 @@ class MemoryStore:
     def steer(self, command: SteerCommand) -> Act[SteerReply]:
         return steer.steer(self.tables, command, self._clock)
 
+    def jobs(self, application: str, chosen: JobFilter, within: Within, after: str | None, limit: int) -> Act[JobPage]:
+        return lists.jobs(self.tables, application, chosen, within, after, limit)
+
+    def runs(self, application: str, name: str | None, within: Within, limit: int) -> Act[list[RunRecord]]:
+        return lists.runs(self.tables, application, name, within, limit)
+
+    def backlogs(self, application: str) -> Act[list[Backlog]]:
+        return lists.backlogs(self.tables, application, self._clock)
+
+    def names(self, application: str) -> Act[list[str]]:
+        return lists.names(self.tables, application)
+
+    def audited(self, application: str, chosen: AuditFilter, after: str | None, limit: int) -> Act[AuditList]:
+        return lists.audited(self.tables, application, chosen, after, limit)
+
+    def reveal(self, command: RevealCommand) -> Act[Revealed | None]:
+        return reveal.reveal(self.tables, command, self._clock)
+
     def events(self, application: str, after: str | None, limit: int) -> Act[EventPage]:
         return history.events(self.tables, application, after, limit)
 
@@ -171,6 +197,9 @@ class MemoryStore:
 
     def rates(self, application: str, kind: LimitKind, after: bytes | None, limit: int) -> Act[list[RateRecord]]:
         return why.rates(self.tables, application, kind, after, limit, self._clock)
+
+    def standing(self, application: str) -> Act[Standing]:
+        return standing.standing(self.tables, application)
 
     def job(self, application: str, job_id: bytes) -> Act[JobRecord | None]:
         return read.job(self.tables, application, job_id)

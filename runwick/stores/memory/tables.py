@@ -226,8 +226,8 @@ class Tables:
         """End a job that had not begun by its expiry."""
         self.close(row, JobState.FAILED, "expired", now_ms)
 
-    def tell(self, row: JobRow, what: EventKind, now_ms: int, **details: Any) -> None:
-        """Add to what happened."""
+    def tell(self, row: JobRow, what: EventKind, now_ms: int, *, generation: int | None = None, **details: Any) -> None:
+        """Add to what happened. Without a generation it is about the present one."""
         command = row.command
         event = JobEvent(
             cursor=str(len(self.events) + 1),
@@ -235,7 +235,7 @@ class Tables:
             job_id=command.job_id,
             kind=command.kind,
             lane=command.lane,
-            generation=row.generation,
+            generation=row.generation if generation is None else generation,
             at_ms=now_ms,
             **details,
         )

@@ -1,7 +1,7 @@
 """Dispatch: jobs become durable, all of a batch or none, in one statement.
 
 A job's row is the receipt of its operation: sent again, an operation finds it and answers the same. Batches with keys,
-or with limits that are not known here, go the way of `keyed`.
+with limits that are not known here, or with a note for the audit trail go the way of `keyed`.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from runwick.contracts.dispatching import Command, DuplicateMatch, Receipt, Rece
 from runwick.contracts.errors import ItemFailure, OutcomeUnknown
 from runwick.contracts.identity import job_of_operation
 from runwick.contracts.limits import LimitKind
+from runwick.contracts.revealing import AuditNote
 from runwick.contracts.stores import Act
 from runwick.stores import refusals
 from runwick.stores.postgres import keyed, packed
@@ -21,7 +22,7 @@ from runwick.stores.steps import Step, Steps
 
 
 def dispatch(
-    bound: Bound, commands: Sequence[Command], *, continue_on_conflict: bool
+    bound: Bound, commands: Sequence[Command], *, continue_on_conflict: bool, note: AuditNote | None
 ) -> Act[list[Receipt | ItemFailure]]:
     """Create these jobs, all or none; receipts in input order.
 
@@ -33,17 +34,17 @@ def dispatch(
         OutcomeUnknown: one comes so late that nobody knows (code ``expired_unknown``).
         UniquenessConflict: of the first item that meets one, unless `continue_on_conflict`.
     """
-    return MakesDue("dispatch", lambda due: _dispatch(bound, commands, due, continue_on_conflict))
+    return MakesDue("dispatch", lambda due: _dispatch(bound, commands, due, continue_on_conflict, note))
 
 
 def _dispatch(
-    bound: Bound, commands: Sequence[Command], due: Due, continue_on_conflict: bool
+    bound: Bound, commands: Sequence[Command], due: Due, continue_on_conflict: bool, note: AuditNote | None
 ) -> Steps[list[Receipt | ItemFailure]]:
     distinct = list(_distinct(bound, commands).values())
-    if all(_is_plain(bound, command) for command in distinct):
+    if note is None and all(_is_plain(bound, command) for command in distinct):
         yield from _create(bound, distinct, due)
         return [_receipt(bound, command) for command in commands]
-    answers = yield from keyed.dispatch(bound, commands, due, continue_on_conflict=continue_on_conflict)
+    answers = yield from keyed.dispatch(bound, commands, due, continue_on_conflict=continue_on_conflict, note=note)
     return [
         msgspec.structs.replace(answer, ordinal=ordinal) if isinstance(answer, ItemFailure) else answer
         for ordinal, answer in enumerate(answers[command.job_id] for command in commands)

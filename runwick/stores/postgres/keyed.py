@@ -1,4 +1,4 @@
-"""Dispatch with uniqueness keys or limits: read who has the keys, decide, and write in one statement.
+"""Dispatch with uniqueness keys, limits or a note: read who has the keys, decide, and write in one statement.
 
 ::
 
@@ -16,10 +16,11 @@ from typing import NamedTuple
 from runwick.contracts.dispatching import Command, DuplicateMatch, Receipt, ReceiptDisposition
 from runwick.contracts.errors import ItemFailure, OutcomeUnknown
 from runwick.contracts.limits import LimitKind
+from runwick.contracts.revealing import AuditNote
 from runwick.policy import uniqueness
 from runwick.policy.uniqueness import ActiveHolder, Answer, Conflict, Create, Item, Reuse, WindowHolder
 from runwick.stores import refusals
-from runwick.stores.postgres import packed
+from runwick.stores.postgres import by_hand, packed
 from runwick.stores.postgres.bound import Bound, Due
 from runwick.stores.postgres.commands import (
     job_columns,
@@ -52,7 +53,7 @@ class _Found(NamedTuple):
 
 
 def dispatch(
-    bound: Bound, commands: Sequence[Command], due: Due, *, continue_on_conflict: bool
+    bound: Bound, commands: Sequence[Command], due: Due, *, continue_on_conflict: bool, note: AuditNote | None
 ) -> Steps[dict[bytes, Receipt | ItemFailure]]:
     """Create these jobs of one application or find existing ones, all or none; answers by the ids of the jobs that they
     would create. What comes twice counts once.
@@ -62,6 +63,10 @@ def dispatch(
     """
     application = commands[0].application
     number = yield from bound.names.make(Wanted(application), "dispatch")
+    if note is not None:
+        before = yield from by_hand.dispatched_before(bound, number, commands[0], note)
+        if before is not None:
+            return {commands[0].job_id: before}
     yield from bound.names.find(wanted(application, commands))
     items = {item.command.job_id: item for item in reversed([*_items(bound, commands)])}
     ordered = sorted(items.values(), key=lambda item: item.ordinal)
@@ -69,6 +74,8 @@ def dispatch(
         rows = yield Preparation("keyed", (*bound.gate(), packed.number(number), *_keys(ordered)))
         found = [_Found(*row) for row in rows]
         receipts, fresh = _applied_before(bound, ordered, found)
+        if note is not None and receipts:
+            return {commands[0].job_id: (yield from by_hand.applied_meanwhile(bound, number, commands[0], note))}
         if late := _refuse(fresh):
             yield Preparation("dispatch_late_keyed", late_columns(late))
         answers = _decide(fresh, continue_on_conflict=continue_on_conflict)
@@ -77,7 +84,8 @@ def dispatch(
             break
         yield from bound.names.make(wanted(application, creates), "dispatch")
         tells = bound.may_tell()
-        parameters = (*_write(bound, number, answers, found[0].now_ms), packed.flag(tells))
+        by_whom = by_hand.kept_columns(commands[0], note, _answered(bound, answers[0]))
+        parameters = (*_write(bound, number, answers, found[0].now_ms), packed.flag(tells), *by_whom)
         ((came_late,),) = yield Trial("dispatch_keyed", parameters)
         if not came_late:
             _know(bound, creates)
@@ -188,7 +196,7 @@ def _created(bound: Bound, command: Command) -> Receipt:
 
 
 def _write(bound: Bound, number: int, answers: Sequence[Answer], read_at_ms: int) -> tuple[object, ...]:
-    """All of ``dispatch_keyed.sql`` but whether to tell."""
+    """All of ``dispatch_keyed.sql`` but whether to tell, and what is kept of a dispatch by hand."""
     creates = [answer.item for answer in answers if isinstance(answer, Create)]
     names, commands = bound.names, [item.command for item in creates]
     return (

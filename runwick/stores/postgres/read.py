@@ -12,12 +12,13 @@ from runwick.contracts.policies import JobPolicy
 from runwick.contracts.states import JobState, Priority
 from runwick.contracts.stores import Act, AttemptRecord, CostlyRun, JobRecord, Outlook
 from runwick.contracts.usage import Usage
+from runwick.stores.damage import maybe_read
 from runwick.stores.postgres import packed
 from runwick.stores.postgres.bound import Bound
 from runwick.stores.steps import Step, Steps
 
 _COSTLIEST: Final = {"cpu_us": "costliest_cpu", "rss_peak_bytes": "costliest_rss"}
-_JOB_COLUMNS: Final = 20
+_JOB_COLUMNS: Final = 21
 """Of a row of ``job.sql``, so many are the job's."""
 
 
@@ -51,6 +52,7 @@ def _job(bound: Bound, application: str, job_id: bytes) -> Steps[JobRecord | Non
         worker,
         attempt_id,
         begun_at_ms,
+        payload_bytes,
     ) = rows[0][:_JOB_COLUMNS]
     attempts = [row[_JOB_COLUMNS:] for row in rows if row[_JOB_COLUMNS] is not None]
     return JobRecord(
@@ -67,6 +69,7 @@ def _job(bound: Bound, application: str, job_id: bytes) -> Steps[JobRecord | Non
         due_at_ms=due_at_ms,
         ended_at_ms=ended_at_ms,
         tenant=tenant,
+        payload_bytes=payload_bytes,
         result=attempts[-1][-1] if attempts and state == JobState.SUCCEEDED else None,
         attempts=[_attempt_record(*attempt[:-1]) for attempt in attempts],
         expires_at_ms=expires_at_ms,
@@ -101,12 +104,12 @@ def _attempt_record(
         code=code,
         begun_at_ms=begun_at_ms,
         ended_at_ms=ended_at_ms,
-        usage=None if usage is None else _usage(usage),
+        usage=maybe_read(usage, Usage),
         worker=worker,
         delay_ms=delay_ms,
-        death=None if death is None else msgspec.json.decode(death, type=Death),
-        error=None if error is None else msgspec.json.decode(error, type=ErrorDetail),
-        black_box=None if black_box is None else msgspec.json.decode(black_box, type=BlackBox),
+        death=maybe_read(death, Death),
+        error=maybe_read(error, ErrorDetail),
+        black_box=maybe_read(black_box, BlackBox),
     )
 
 
@@ -149,10 +152,12 @@ def costliest(bound: Bound, application: str, by: str, limit: int) -> Act[list[C
 def _costliest(bound: Bound, statement: str, application: str, limit: int) -> Steps[list[CostlyRun]]:
     rows: list[tuple[Any, ...]] = yield Step(statement, (*bound.reading(), application, packed.number(limit)))
     return [
-        CostlyRun(job_id=job_id, kind=Kind(name, version), number=number, outcome=outcome, usage=_usage(usage))
+        CostlyRun(
+            job_id=job_id,
+            kind=Kind(name, version),
+            number=number,
+            outcome=outcome,
+            usage=maybe_read(usage, Usage) or Usage(),
+        )
         for job_id, name, version, number, outcome, usage in rows
     ]
-
-
-def _usage(text: str) -> Usage:
-    return msgspec.json.decode(text, type=Usage)

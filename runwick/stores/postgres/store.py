@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from runwick.config.options import PostgresOptions
 from runwick.contracts.activity import Beat, Report, StackAnswer, WorkerRecord
+from runwick.contracts.administration import Standing
 from runwick.contracts.ambient import Clock, Ids
 from runwick.contracts.attempts import Attempt, Begun, Claim, ClaimPlan, Held, Kind, Lane, WorkerPresence
 from runwick.contracts.controls import ControlCommand, ControlReply, SteerCommand, SteerReply
@@ -15,7 +16,9 @@ from runwick.contracts.dispatching import Command, Receipt
 from runwick.contracts.errors import ItemFailure
 from runwick.contracts.history import AuditPage, EventPage
 from runwick.contracts.limits import LimitKind, QueueRecord, RateRecord, ScopeNeed, ScopeRecord, Tended
+from runwick.contracts.listing import AuditFilter, AuditList, Backlog, JobFilter, JobPage, RunRecord, Within
 from runwick.contracts.outcomes import Answer, Settlement
+from runwick.contracts.revealing import AuditNote, RevealCommand, Revealed
 from runwick.contracts.stores import Act, CostlyRun, JobRecord, Outlook
 from runwick.contracts.waiting import WaitReport
 from runwick.runtime.place import in_executor
@@ -28,13 +31,18 @@ from runwick.stores.postgres import (
     expire,
     lease,
     limits,
+    lists,
     read,
     recover,
     register,
     release,
+    reveal,
+    runs,
     settle,
+    standing,
     steer,
     tend,
+    trail,
     why,
     workers,
 )
@@ -118,9 +126,9 @@ class PostgresStore:
         return answer
 
     def dispatch(
-        self, commands: Sequence[Command], *, continue_on_conflict: bool = False
+        self, commands: Sequence[Command], *, continue_on_conflict: bool = False, note: AuditNote | None = None
     ) -> Act[list[Receipt | ItemFailure]]:
-        return dispatch.dispatch(self._bound, commands, continue_on_conflict=continue_on_conflict)
+        return dispatch.dispatch(self._bound, commands, continue_on_conflict=continue_on_conflict, note=note)
 
     def resolve(self, application: str, operation_id: bytes) -> Act[Receipt | None]:
         return dispatch.resolve(self._bound, application, operation_id)
@@ -165,6 +173,24 @@ class PostgresStore:
     def steer(self, command: SteerCommand) -> Act[SteerReply]:
         return steer.steer(self._bound, command)
 
+    def jobs(self, application: str, chosen: JobFilter, within: Within, after: str | None, limit: int) -> Act[JobPage]:
+        return lists.jobs(self._bound, application, chosen, within, after, limit)
+
+    def runs(self, application: str, name: str | None, within: Within, limit: int) -> Act[list[RunRecord]]:
+        return runs.runs(self._bound, application, name, within, limit)
+
+    def backlogs(self, application: str) -> Act[list[Backlog]]:
+        return runs.backlogs(self._bound, application)
+
+    def names(self, application: str) -> Act[list[str]]:
+        return runs.names(self._bound, application)
+
+    def audited(self, application: str, chosen: AuditFilter, after: str | None, limit: int) -> Act[AuditList]:
+        return trail.audited(self._bound, application, chosen, after, limit)
+
+    def reveal(self, command: RevealCommand) -> Act[Revealed | None]:
+        return reveal.reveal(self._bound, command)
+
     def events(self, application: str, after: str | None, limit: int) -> Act[EventPage]:
         return events.events(self._bound, application, after, limit)
 
@@ -188,6 +214,9 @@ class PostgresStore:
 
     def rates(self, application: str, kind: LimitKind, after: bytes | None, limit: int) -> Act[list[RateRecord]]:
         return limits.rates(self._bound, application, kind, after, limit)
+
+    def standing(self, application: str) -> Act[Standing]:
+        return standing.standing(self._bound, application)
 
     def job(self, application: str, job_id: bytes) -> Act[JobRecord | None]:
         return read.job(self._bound, application, job_id)

@@ -23,6 +23,7 @@ from runwick.stores.sqlite.gate import Gate
 from runwick.stores.sqlite.giving import GivenBack
 from runwick.stores.sqlite.interned import Interned
 from runwick.stores.sqlite.leased import attempt_id
+from runwick.stores.sqlite.trail import audit_row
 from runwick.stores.steps import Step, Steps
 
 _ANSWERS: Final = msgspec.json.Decoder(list[ControlAnswer])
@@ -190,23 +191,19 @@ def _write(
 def _audit_rows(
     command: ControlCommand, application: int, changes: Sequence[_Change], position: int, now_ms: int
 ) -> list[tuple[object, ...]]:
-    actor = command.actor
     return [
-        (
+        audit_row(
             place,
             application,
-            actor.subject,
+            command.actor,
             command.action.value,
-            found.stands.state.value,
-            after.state.value,
             now_ms,
-            actor.display,
-            actor.scheme,
-            command.reason,
-            command.command_id,
-            found.job,
-            after.generation,
-            None,
+            command_id=command.command_id,
+            reason=command.reason,
+            job=found.job,
+            generation=after.generation,
+            before=found.stands.state.value,
+            after=after.state.value,
         )
         for place, (found, after) in enumerate(changes, position)
     ]

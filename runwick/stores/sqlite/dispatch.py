@@ -2,7 +2,8 @@
 
 An operation's id gives its job's id, so the job's row is the receipt: sending a command again finds the row and answers
 what it answered first, whatever its deadline and its application's mode have become. Plain jobs, which have neither
-keys nor limits of their own, are written by two statements; others go through `runwick.stores.sqlite.keyed`.
+keys nor limits of their own, are written by two statements; others, and what somebody dispatches by hand, go through
+`runwick.stores.sqlite.keyed`.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from runwick.contracts.ambient import Clock
 from runwick.contracts.dispatching import Command, DuplicateMatch, Receipt
 from runwick.contracts.errors import ItemFailure
 from runwick.contracts.identity import job_of_operation
+from runwick.contracts.revealing import AuditNote
 from runwick.contracts.stores import Act
 from runwick.stores import refusals
 from runwick.stores.sqlite import receipts
@@ -22,21 +24,32 @@ from runwick.stores.steps import Step, Steps
 
 
 def dispatch(
-    gate: Gate, interned: Interned, commands: Sequence[Command], clock: Clock, *, continue_on_conflict: bool
+    gate: Gate,
+    interned: Interned,
+    commands: Sequence[Command],
+    clock: Clock,
+    *,
+    continue_on_conflict: bool,
+    note: AuditNote | None,
 ) -> Act[list[Receipt | ItemFailure]]:
     """Create these jobs, all or none, or find the ones that uniqueness keys name; answers in input order."""
-    return Act("dispatch", lambda: _dispatch(gate, interned, commands, clock, continue_on_conflict))
+    return Act("dispatch", lambda: _dispatch(gate, interned, commands, clock, continue_on_conflict, note))
 
 
 def _dispatch(
-    gate: Gate, interned: Interned, commands: Sequence[Command], clock: Clock, continue_on_conflict: bool
+    gate: Gate,
+    interned: Interned,
+    commands: Sequence[Command],
+    clock: Clock,
+    continue_on_conflict: bool,
+    note: AuditNote | None,
 ) -> Steps[list[Receipt | ItemFailure]]:
     ((first,),) = yield Step("next_position")
     now_ms = clock.now_ms()
-    if not all(is_plain(interned, command) for command in commands):
+    if note is not None or not all(is_plain(interned, command) for command in commands):
         return (
             yield from dispatch_keyed(
-                gate, interned, commands, first, now_ms, continue_on_conflict=continue_on_conflict
+                gate, interned, commands, first, now_ms, continue_on_conflict=continue_on_conflict, note=note
             )
         )
     yield from _check(gate, commands, now_ms)

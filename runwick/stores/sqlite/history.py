@@ -63,11 +63,12 @@ def _audit(gate: Gate, interned: Interned, application: str, after: str | None, 
     yield from interned.refresh()
     number = interned.applications.ids.get(application)
     rows, cursor = yield from _page(gate, "audit", after, limit)
-    found = [_record(*row) for row in rows if number is not None and row[1] == number]
+    found = [audit_record(*row) for row in rows if number is not None and row[1] == number]
     return AuditPage(found, cursor, len(rows) == limit)
 
 
-def _record(cursor: str, application: int, *columns: Any) -> AuditRecord:
+def audit_record(cursor: str, application: int, *columns: Any) -> AuditRecord:
+    """What a row of ``audit.sql`` says, its position made a cursor."""
     names = AuditRecord.__struct_fields__[1:]
     return AuditRecord(cursor=cursor, **dict(zip(names, columns, strict=True)))
 

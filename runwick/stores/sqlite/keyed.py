@@ -1,4 +1,4 @@
-"""Keyed: a dispatch where some jobs have uniqueness keys or limits of their own.
+"""Keyed: a dispatch where some jobs have uniqueness keys or limits of their own, or one that somebody does by hand.
 
 ::
 
@@ -17,10 +17,12 @@ from runwick.contracts.administration import Capability
 from runwick.contracts.dispatching import Command, DuplicateMatch, Receipt
 from runwick.contracts.errors import ItemFailure
 from runwick.contracts.limits import LimitKind, RateNeed, ScopeNeed
+from runwick.contracts.revealing import AuditNote
 from runwick.policy import uniqueness
 from runwick.policy.limit_ids import rate_id, scope_id
 from runwick.stores import refusals
-from runwick.stores.sqlite import receipts
+from runwick.stores.controls import command_conflict
+from runwick.stores.sqlite import by_hand, receipts
 from runwick.stores.sqlite.entering import enter
 from runwick.stores.sqlite.gate import Gate
 from runwick.stores.sqlite.interned import Interned, Naming
@@ -53,15 +55,30 @@ def is_plain(interned: Interned, command: Command) -> bool:
 
 
 def dispatch_keyed(
-    gate: Gate, interned: Interned, commands: Sequence[Command], first: int, now_ms: int, *, continue_on_conflict: bool
+    gate: Gate,
+    interned: Interned,
+    commands: Sequence[Command],
+    first: int,
+    now_ms: int,
+    *,
+    continue_on_conflict: bool,
+    note: AuditNote | None,
 ) -> Steps[list[Receipt | ItemFailure]]:
     """Create these jobs, or find the ones that their keys name; answers in input order.
 
     Args:
         first: the next position in commit order.
+        note: who dispatches the one command by hand.
     """
     yield from interned.refresh()
+    if note is not None:
+        gate.check_meant(commands[0])
+        before = yield from by_hand.dispatched_before(interned, commands[0], note)
+        if before is not None:
+            return [before]
     applied = yield from _applied(commands)
+    if note is not None and applied.has(commands[0]):
+        raise command_conflict(commands[0])
     yield from _check(gate, commands, applied, now_ms)
     firsts = {command.job_id: len(commands) - place for place, command in enumerate(reversed(commands), 1)}
     items = [
@@ -79,13 +96,17 @@ def dispatch_keyed(
         elif isinstance(answer, uniqueness.Reuse):
             operation_id = answer.item.command.operation_id
             applied.reused[operation_id] = receipts.reused(operation_id, answer.job, answer.match, answer.drift)
-    yield from _write(interned, answers, first, now_ms)
-    return [
+    naming = Naming(interned)
+    yield from _write(naming, answers, first, now_ms)
+    replies = [
         msgspec.structs.replace(failures[command.job_id], ordinal=ordinal)
         if command.job_id in failures
         else applied.reused.get(command.operation_id, receipts.created(command.job_id, command.operation_id))
         for ordinal, command in enumerate(commands)
     ]
+    if note is not None and isinstance(replies[0], Receipt):
+        yield from by_hand.keep(naming, commands[0], note, replies[0], first, now_ms)
+    return replies
 
 
 def _applied(commands: Sequence[Command]) -> Steps[_Applied]:
@@ -137,19 +158,18 @@ def _window_holders(
     }
 
 
-def _write(interned: Interned, answers: Iterable[uniqueness.Answer], first: int, now_ms: int) -> Steps[None]:
+def _write(naming: Naming, answers: Iterable[uniqueness.Answer], first: int, now_ms: int) -> Steps[None]:
     """Write what was decided. A batch is of one application."""
-    naming = Naming(interned)
     done = [answer for answer in answers if not isinstance(answer, uniqueness.Conflict)]
     created = [answer.item for answer in done if isinstance(answer, uniqueness.Create)]
     if created:
         yield from enter(naming, [item.command for item in created], first, now_ms)
-        yield from _write_needs(interned, naming, created, first, now_ms)
+        yield from _write_needs(naming, created, first, now_ms)
     reused: list[tuple[object, ...]] = []
     keys: list[tuple[object, ...]] = []
     for answer in done:
         item, command = answer.item, answer.item.command
-        application = yield from naming.number(interned.applications, command.application)
+        application = yield from naming.number(naming.interned.applications, command.application)
         job_id, links = command.job_id, True
         if isinstance(answer, uniqueness.Reuse):
             job_id, links = answer.job, answer.links
@@ -164,9 +184,7 @@ def _write(interned: Interned, answers: Iterable[uniqueness.Answer], first: int,
         yield Step("uniqueness_put", keys, many=True)
 
 
-def _write_needs(
-    interned: Interned, naming: Naming, created: Sequence[uniqueness.Item], first: int, now_ms: int
-) -> Steps[None]:
+def _write_needs(naming: Naming, created: Sequence[uniqueness.Item], first: int, now_ms: int) -> Steps[None]:
     """What these new jobs need, and the limits among it that are not there."""
     needs: list[tuple[object, ...]] = []
     limits: list[tuple[object, ...]] = []
@@ -183,8 +201,8 @@ def _write_needs(
             needed = (joined(resources) or None, joined(own_rates) or None)
             needs.append((position, item.active, command.active_key, command.window_key, *needed))
             limits.append((position, limited, item.active))
-    application = yield from naming.number(interned.applications, created[0].command.application)
-    yield from declare(interned, application, scopes, now_ms)
+    application = yield from naming.number(naming.interned.applications, created[0].command.application)
+    yield from declare(naming.interned, application, scopes, now_ms)
     if rates:
         rows = [
             (limit, application, need.kind.value, need.key, need.max_executions, need.window_ms, now_ms)

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-import msgspec
-
 from runwick.contracts.ambient import Clock
 from runwick.contracts.attempts import Kind, Lane
 from runwick.contracts.errors import InvalidArgument
@@ -12,6 +10,7 @@ from runwick.contracts.outcomes import BlackBox, Death, ErrorDetail
 from runwick.contracts.states import JobState, Priority
 from runwick.contracts.stores import Act, AttemptRecord, CostlyRun, JobRecord, Outlook
 from runwick.contracts.usage import Usage
+from runwick.stores.damage import maybe_read
 from runwick.stores.sqlite.interned import Interned
 from runwick.stores.sqlite.leased import attempt_id, json_list
 from runwick.stores.sqlite.ready import numbers_of, survey
@@ -54,6 +53,7 @@ def _job(application: str, job_id: bytes) -> Steps[JobRecord | None]:
             worker,
             first_attempt_id,
             begun_at_ms,
+            payload_bytes,
         ),
     ) = rows
     attempts = yield Step("job_attempts", (position,))
@@ -74,6 +74,7 @@ def _job(application: str, job_id: bytes) -> Steps[JobRecord | None]:
         due_at_ms=due_at_ms,
         ended_at_ms=ended_at_ms,
         tenant=tenant,
+        payload_bytes=payload_bytes,
         result=result,
         attempts=[_attempt_record(*row) for row in attempts],
         expires_at_ms=expires_at_ms,
@@ -108,17 +109,13 @@ def _attempt_record(
         code=code,
         begun_at_ms=begun_at_ms,
         ended_at_ms=ended_at_ms,
-        usage=_decoded(usage, Usage),
+        usage=maybe_read(usage, Usage),
         worker=worker,
         delay_ms=delay_ms,
-        death=_decoded(death, Death),
-        error=_decoded(error, ErrorDetail),
-        black_box=_decoded(black_box, BlackBox),
+        death=maybe_read(death, Death),
+        error=maybe_read(error, ErrorDetail),
+        black_box=maybe_read(black_box, BlackBox),
     )
-
-
-def _decoded(text: str | None, wanted: type[T]) -> T | None:
-    return None if text is None else msgspec.json.decode(text, type=wanted)
 
 
 def outlook(
@@ -216,7 +213,7 @@ def _costliest(statement: str, application: str, limit: int) -> Steps[list[Costl
             kind=Kind(name, version),
             number=number,
             outcome=outcome,
-            usage=msgspec.json.decode(usage, type=Usage),
+            usage=maybe_read(usage, Usage) or Usage(),
         )
         for job_id, name, version, number, outcome, usage in rows
     ]

@@ -19,6 +19,7 @@ from runwick.stores.sqlite.going import GoesOn, Rest
 from runwick.stores.sqlite.interned import Interned
 from runwick.stores.sqlite.limits import Limits, OpenLines
 from runwick.stores.sqlite.tend import call_in_everywhere, go_on
+from runwick.stores.sqlite.trail import audit_row
 from runwick.stores.steering import Stands, audit_target, fingerprint, judged
 from runwick.stores.steps import Step, Steps
 
@@ -95,23 +96,18 @@ def _resize(interned: Interned, command: SteerCommand, reply: SteerReply, now_ms
 
 def _record(application: int, command: SteerCommand, reply: SteerReply, now_ms: int) -> Steps[None]:
     ((position,),) = yield Step("next_position")
-    actor = command.actor
-    record = (
+    row = audit_row(
         position,
         application,
-        actor.subject,
+        command.actor,
         command.action.value,
-        reply.before,
-        reply.after,
         now_ms,
-        actor.display,
-        actor.scheme,
-        command.reason,
-        command.command_id,
-        None,
-        None,
-        audit_target(command),
+        command_id=command.command_id,
+        reason=command.reason,
+        before=reply.before,
+        after=reply.after,
+        target=audit_target(command),
     )
-    yield Step("audit_add", record)
+    yield Step("audit_add", row)
     kept = (application, command.command_id, fingerprint(command), msgspec.json.encode(reply), now_ms)
     yield Step("command_keep", kept)

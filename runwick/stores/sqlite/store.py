@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from runwick.config.options import SqliteOptions
 from runwick.contracts.activity import Beat, Report, StackAnswer, WorkerRecord
+from runwick.contracts.administration import Standing
 from runwick.contracts.ambient import Clock, Ids
 from runwick.contracts.attempts import Attempt, Begun, Claim, ClaimPlan, Held, Kind, Lane, WorkerPresence
 from runwick.contracts.controls import (
@@ -25,7 +26,9 @@ from runwick.contracts.dispatching import Command, Receipt
 from runwick.contracts.errors import ItemFailure, RunwickError
 from runwick.contracts.history import AuditPage, EventPage
 from runwick.contracts.limits import LimitKind, QueueRecord, RateRecord, ScopeNeed, ScopeRecord, Tended
+from runwick.contracts.listing import AuditFilter, AuditList, Backlog, JobFilter, JobPage, RunRecord, Within
 from runwick.contracts.outcomes import Answer, Settlement
+from runwick.contracts.revealing import AuditNote, RevealCommand, Revealed
 from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act, CostlyRun, JobRecord, Outlook
 from runwick.contracts.waiting import WaitReport
@@ -37,12 +40,16 @@ from runwick.stores.sqlite import (
     expire,
     history,
     lease,
+    lists,
     read,
     receipts,
     recover,
     register,
     release,
+    reveal,
+    runs,
     settle,
+    standing,
     steer,
     tend,
     why,
@@ -170,10 +177,10 @@ class SqliteStore:
         return answer
 
     def dispatch(
-        self, commands: Sequence[Command], *, continue_on_conflict: bool = False
+        self, commands: Sequence[Command], *, continue_on_conflict: bool = False, note: AuditNote | None = None
     ) -> Act[list[Receipt | ItemFailure]]:
         act = dispatch.dispatch(
-            self._gate, self._interned, commands, self._clock, continue_on_conflict=continue_on_conflict
+            self._gate, self._interned, commands, self._clock, continue_on_conflict=continue_on_conflict, note=note
         )
         return _due(act)
 
@@ -225,6 +232,24 @@ class SqliteStore:
         act = steer.steer(self._gate, self._interned, command, self._clock)
         return Act(act.name, act.steps) if command.action is SteerAction.PAUSE else act
 
+    def jobs(self, application: str, chosen: JobFilter, within: Within, after: str | None, limit: int) -> Act[JobPage]:
+        return lists.jobs(self._gate, self._interned, application, chosen, within, after, limit)
+
+    def runs(self, application: str, name: str | None, within: Within, limit: int) -> Act[list[RunRecord]]:
+        return runs.runs(self._interned, application, name, within, limit)
+
+    def backlogs(self, application: str) -> Act[list[Backlog]]:
+        return runs.backlogs(self._interned, application, self._clock)
+
+    def names(self, application: str) -> Act[list[str]]:
+        return lists.names(self._interned, application)
+
+    def audited(self, application: str, chosen: AuditFilter, after: str | None, limit: int) -> Act[AuditList]:
+        return lists.audited(self._gate, self._interned, application, chosen, after, limit)
+
+    def reveal(self, command: RevealCommand) -> Act[Revealed | None]:
+        return reveal.reveal(self._gate, self._interned, command, self._clock)
+
     def events(self, application: str, after: str | None, limit: int) -> Act[EventPage]:
         return history.events(self._gate, self._interned, application, after, limit)
 
@@ -248,6 +273,9 @@ class SqliteStore:
 
     def rates(self, application: str, kind: LimitKind, after: bytes | None, limit: int) -> Act[list[RateRecord]]:
         return why.rates(application, kind, after, limit, self._clock)
+
+    def standing(self, application: str) -> Act[Standing]:
+        return standing.standing(application)
 
     def job(self, application: str, job_id: bytes) -> Act[JobRecord | None]:
         return read.job(application, job_id)

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
 from runwick.contracts.administration import WORKER_ALIVE_MS, Admission
 from runwick.contracts.ambient import Clock
 from runwick.contracts.attempts import Kind
@@ -13,6 +11,7 @@ from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act
 from runwick.contracts.waiting import AHEAD_MAX, WaitCode, WaitReason, WaitReport
 from runwick.stores.activities import kinds_told
+from runwick.stores.damage import maybe_read
 from runwick.stores.sqlite.interned import Interned
 from runwick.stores.sqlite.limits import ids_of, joined
 from runwick.stores.steps import Step, Steps
@@ -94,7 +93,7 @@ def _own_reasons(job: _Job, now_ms: int, *, promised: bool) -> Iterator[WaitReas
 
 
 def _workers_reasons(job: _Job, workers: Sequence[tuple[str, str | None]]) -> Iterator[WaitReason]:
-    serving = [kinds_told(kinds) for queues, kinds in workers if job.queue in msgspec.json.decode(queues)]
+    serving = [kinds_told(kinds) for queues, kinds in workers if job.queue in (maybe_read(queues, list[str]) or ())]
     if not serving:
         yield WaitReason(code=WaitCode.NO_POOL)
     elif not any(Kind(job.name, job.version) in (kinds or ()) for kinds in serving):

@@ -141,6 +141,11 @@ CREATE TABLE job (
   payload       bytea   NOT NULL               -- JSON, byte for byte as it came
 );
 
+-- Lists begin with the latest. By position: no other index has that order, so no plan passes these by.
+CREATE INDEX job_lane ON job (lane, position);
+CREATE INDEX job_kind ON job (kind, position);
+CREATE INDEX job_tenant ON job (tenant, position) WHERE tenant IS NOT NULL;
+
 -- A live job. It leaves when its generation ends. Half of each page is kept free and no index holds what a claim, a
 -- renewal or a release changes, so that these only write beside the row and touch no index (HOT updates).
 
@@ -247,6 +252,33 @@ CREATE TABLE closing (
 -- Most jobs succeed: a list of those reads the table from its end. A list of others repeats this condition.
 CREATE INDEX closing_unsuccessful ON closing (application, state, position) WHERE state <> 'succeeded';
 
+-- How a job stands, as lists show it: by its hot row, else by its last closing. One row, of NULLs for no job.
+CREATE FUNCTION stands(job uuid) RETURNS TABLE (
+  state text, code text, generation integer, revision integer, executions smallint, due_at_ms bigint,
+  begun_at_ms bigint, ended_at_ms bigint, cancel_requested_at_ms bigint
+) LANGUAGE sql STABLE
+BEGIN ATOMIC
+  SELECT
+    coalesce(live.state, closed.state),
+    CASE WHEN live.job IS NULL THEN closed.code WHEN live.claim IS NULL THEN live.code END,
+    coalesce(live.generation, closed.generation),
+    coalesce(live.revision, closed.revision),
+    coalesce(live.executions, closed.executions),
+    CASE WHEN live.claim IS NULL THEN live.due_at_ms END,
+    live.begun_at_ms,
+    closed.ended_at_ms,
+    CASE WHEN live.job IS NULL THEN closed.cancel_requested_at_ms ELSE live.cancel_requested_at_ms END
+  FROM (SELECT) AS one
+  LEFT JOIN LATERAL (SELECT hot.* FROM hot WHERE hot.job = stands.job LIMIT 1) AS live ON true
+  LEFT JOIN LATERAL (
+    SELECT closing.*
+    FROM closing
+    WHERE live.job IS NULL AND closing.job = stands.job
+    ORDER BY closing.generation DESC
+    LIMIT 1
+  ) AS closed ON true;
+END;
+
 -- What an attempt left behind that is heavy or private. It may be deleted before its attempt.
 
 CREATE TABLE detail (
@@ -319,6 +351,8 @@ CREATE TABLE audit (
   after         text,
   reason        text
 );
+
+CREATE INDEX audit_job ON audit (job, position) WHERE job IS NOT NULL;
 
 -- A generation is opened once, however late whoever wants to open it sees that it was.
 CREATE UNIQUE INDEX audit_opened ON audit (job, generation) WHERE action IN ('retry', 'rerun');

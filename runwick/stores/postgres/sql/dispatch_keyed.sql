@@ -10,7 +10,9 @@
 --        $30 to $38, limits that may be new: of scopes id, kind, key, capacity; of windows id, kind, key, most, window_ms;
 --        $39 to $42, per window key that is given away: id, job, for how many milliseconds, fingerprint;
 --        $43 to $47, per dispatch that found an existing job: operation, job, deadline, which key found it, whether
---        policies differ (0 or 1); whether to tell who listens
+--        policies differ (0 or 1); whether to tell who listens;
+--        $49 to $55, none or one, of a dispatch by hand: actor, its name for people, its scheme, reason, for the audit
+--        trail; operation, fingerprint, reply, which are kept as a command
 -- returns: whether something came after its deadline; then nothing was written
 WITH gate AS MATERIALIZED (
   SELECT runwick.gate($1, $2::integer, $5::integer, 'dispatch', $3, $4) AS open, runwick.now_ms() AS now_ms
@@ -106,6 +108,21 @@ WITH gate AS MATERIALIZED (
   FROM fresh
   WHERE (SELECT count(*) FROM created) IS NOT NULL
   ORDER BY active, place
+), audited AS (
+  INSERT INTO runwick.audit (
+    at_ms, job, command_id, application, generation, actor, actor_display, actor_scheme, action, after, reason
+  )
+  SELECT
+    fresh.now_ms, fresh.id, fresh.operation_id, $5::integer, 1, note.actor, note.display, note.scheme, 'dispatch', 'pending',
+    note.reason
+  FROM fresh
+  CROSS JOIN unnest($49::text[], $50::text[], $51::text[], $52::text[]) AS note (actor, display, scheme, reason)
+  WHERE (SELECT count(*) FROM created) IS NOT NULL  -- first what was done: positions tell what followed from what
+), kept AS (
+  INSERT INTO runwick.command (application, id, at_ms, fingerprint, reply)
+  SELECT $5::integer, command.id, going.now_ms, command.fingerprint, command.reply
+  FROM going CROSS JOIN unnest($53::uuid[], $54::bytea[], $55::text[]) AS command (id, fingerprint, reply)
+  WHERE (SELECT count(*) FROM created) IS NOT NULL  -- of two sendings at once, one waits at the job
 ), told AS MATERIALIZED (
   SELECT pg_notify('runwick', $5::text) FROM going WHERE $48 AND EXISTS (SELECT FROM fresh)
 )

@@ -3,9 +3,9 @@
 -- returns: one row per attempt, oldest first, or one with NULLs behind the job's columns. Of the job: name, version,
 --          queue, priority, tenant, created_at_ms, policy (JSON), state, code, generation, revision, executions,
 --          due_at_ms (while it waits), ended_at_ms (when it ended), expires_at_ms (while it is live),
---          cancel_requested_at_ms, crashes, and of the attempt that holds it worker, id, begun_at_ms. Of the attempt:
---          id, generation, number, outcome, code, begun_at_ms, ended_at_ms, usage, worker, delay_ms, death, error,
---          black_box, result
+--          cancel_requested_at_ms, crashes, and of the attempt that holds it worker, id, begun_at_ms; payload_bytes. Of
+--          the attempt: id, generation, number, outcome, code, begun_at_ms, ended_at_ms, usage, worker, delay_ms, death,
+--          error, black_box, result
 SELECT
   kind.name, kind.version, lane.queue, lane.priority, job.tenant, job.created_at_ms, policy.json,
   coalesce(hot.state, closing.state),
@@ -19,6 +19,7 @@ SELECT
   CASE WHEN hot.job IS NULL THEN closing.cancel_requested_at_ms ELSE hot.cancel_requested_at_ms END,
   coalesce(hot.crashes, 0),
   claim.worker, runwick.attempt_id(claim.first_attempt_id, array_position(claim.jobs, job.id)), hot.begun_at_ms,
+  job.payload_bytes,
   attempt.attempt_id, attempt.generation, attempt.number, attempt.outcome, attempt.code, attempt.begun_at_ms,
   attempt.ended_at_ms, attempt.usage, attempt.worker, attempt.delay_ms, attempt.death, detail.error, detail.black_box,
   detail.result

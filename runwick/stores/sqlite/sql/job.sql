@@ -2,7 +2,8 @@
 -- takes: application (its name), id
 -- returns: position, name, version, queue, priority, tenant, created_at_ms, max_executions, state, code, generation,
 --          revision, executions, due_at_ms (while it waits), ended_at_ms (when it ended), expires_at_ms (while it lives),
---          cancel_requested_at_ms, crashes, and of the attempt that holds it worker, first_attempt_id, begun_at_ms
+--          cancel_requested_at_ms, crashes, and of the attempt that holds it worker, first_attempt_id, begun_at_ms;
+--          payload_bytes
 SELECT
   job.position, kind.name, kind.version, lane.queue, lane.priority, job.tenant, job.created_at_ms,
   policy.json ->> 'max_executions',
@@ -16,7 +17,7 @@ SELECT
   hot.expires_at_ms,
   CASE WHEN hot.job IS NULL THEN closing.cancel_requested_at_ms ELSE hot.cancel_requested_at_ms END,
   coalesce(hot.crashes, 0),
-  claim.worker, claim.first_attempt_id, hot.begun_at_ms
+  claim.worker, claim.first_attempt_id, hot.begun_at_ms, job.payload_bytes
 FROM runwick_job AS job
 JOIN runwick_application AS application ON application.id = job.application
 JOIN runwick_kind AS kind ON kind.id = job.kind

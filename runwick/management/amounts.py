@@ -3,6 +3,10 @@
 import datetime
 from typing import Final
 
+_EPOCH: Final = datetime.datetime(1970, 1, 1)
+_FIRST_MS, _LAST_MS = (
+    (end - _EPOCH) // datetime.timedelta(milliseconds=1) for end in (datetime.datetime.min, datetime.datetime.max)
+)
 _SIZES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
@@ -33,11 +37,23 @@ def size(size_bytes: int) -> str:
     return f"{_short(amount)} {unit}"
 
 
+def instant(time_ms: int) -> datetime.datetime:
+    """A stored point in time, aware, UTC. What no calendar has, as only a damaged row tells it, is the calendar's first
+    or last moment, so that one such row hides no other."""
+    passed = datetime.timedelta(milliseconds=min(max(time_ms, _FIRST_MS), _LAST_MS))
+    return (_EPOCH + passed).replace(tzinfo=datetime.UTC)
+
+
 def moment(time_ms: int) -> str:
     """A point in time, to the second, in UTC: ``2026-11-29 12:00:03 UTC``."""
-    return datetime.datetime.fromtimestamp(time_ms // 1000, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return instant(time_ms).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _short(amount: float) -> str:
     """One decimal below ten, none from there on."""
     return f"{amount:.1f}" if amount < 9.95 else f"{amount:.0f}"
+
+
+def percent(share: float) -> str:
+    """A share of 1 as people read it: ``96 %``."""
+    return f"{100 * share:.0f} %"

@@ -1,9 +1,9 @@
-"""Figures and tables for people."""
+"""Figures for people."""
 
 import pytest
 
-from runwick.cli.figures import elapsed, moment, size
-from runwick.cli.tables import lay_out_table
+from runwick.management.amounts import elapsed, moment, size
+from runwick.management.desk.shown import time_text
 
 
 @pytest.mark.parametrize(
@@ -52,14 +52,8 @@ def test_a_moment_is_shown_in_utc() -> None:
     assert moment(1_795_953_603_999) == "2026-11-29 12:00:03 UTC"
 
 
-def test_a_table_is_aligned_and_leaves_out_what_nobody_knows() -> None:
-    rows = [["1", "crashed", None, "1.8 s", None], ["12", "ok", None, None, None]]
-    assert lay_out_table(["#", "outcome", "why", "wall", "cpu"], rows) == (
-        "  #   outcome  wall\n"
-        "  1   crashed  1.8 s\n"
-        "  12  ok       –"
-    )  # fmt: skip
-
-
-def test_a_cell_cannot_steer_the_terminal() -> None:
-    assert lay_out_table(["why"], [["\x1b[2Jµs"]]) == "  why\n  \\x1b[2J\\xb5s"
+@pytest.mark.parametrize(
+    ("time_ms", "text"), [(2**62, "9999-12-31T23:59:59.999Z"), (-(2**62), "0001-01-01T00:00:00.000Z")]
+)
+def test_what_no_calendar_has_is_its_first_or_last_moment(time_ms: int, text: str) -> None:
+    assert time_text(time_ms) == text

@@ -1,0 +1,2 @@
+-- What job ?1 was dispatched with.
+SELECT payload FROM runwick_job WHERE position = ?1;
