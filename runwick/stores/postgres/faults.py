@@ -50,7 +50,7 @@ _UNSTORABLE: Final = ("22", "23", "54")
 _CREATED_BEFORE: Final = "23505"
 _OVERTAKEN: Final = "RW007"
 _FORBIDDEN: Final = "42501"
-_CREATING: Final = frozenset({"dispatch", "claim", *ControlAction, *SteerAction})
+_CREATING: Final = frozenset({"dispatch", "claim", "reveal", *ControlAction, *SteerAction})
 """Acts that create what their caller has named: another sending of the same may just have done it, unseen so far."""
 
 
