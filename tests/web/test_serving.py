@@ -268,10 +268,12 @@ class TestBodies:
         assert (response.status_code, "encoded" in error_of(response)["message"]) == (400, True)
 
     def test_one_that_dribbles_in_is_not_waited_for_and_keeps_nobody_out(self, site: Site) -> None:
-        app = serve(TABLE, site.management, JsonFace(), arrival_s=0.2)
+        app = serve(TABLE, site.management, JsonFace(), arrival_s=1.0)
         robot = Client(app, bearer())
+        dribbling: list[int] = []
 
         async def dribble() -> AsyncIterator[bytes]:
+            dribbling.append(1)
             for _ in itertools.count():
                 yield b" "
                 await asyncio.sleep(0.01)
@@ -284,7 +286,8 @@ class TestBodies:
                 )
                 for _ in range(site.management.limits.active_requests + 1)
             ]
-            await asyncio.sleep(0.05)
+            while len(dribbling) < len(slow):
+                await asyncio.sleep(0.001)
             served = await robot.ask_async("GET", "/v1/queues")
             assert not any(each.done() for each in slow)
             return [served.status_code, *[(await each).status_code for each in slow]]
