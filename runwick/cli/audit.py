@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from runwick.cli.commands import DeskCommand
+from runwick.cli.commands import DeskCommand, Topic
 from runwick.cli.moments import MOMENT
 from runwick.cli.pages import more_text, next_page, page_options
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from runwick.management.bodies import AuditListBody
 
 
-@click.group()
+@click.group(cls=Topic)
 def command() -> None:
     """List what operators did."""
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from runwick.cli.commands import DeskCommand
+from runwick.cli.commands import DeskCommand, Topic
 from runwick.cli.pages import more_text, next_page, page_options
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 KINDS: Final = ("queue", "job-type", "resource")
 
 
-@click.group()
+@click.group(cls=Topic)
 def command() -> None:
     """List and change how many jobs run at once."""
 

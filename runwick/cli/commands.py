@@ -21,6 +21,29 @@ _SECTIONS: Final = {
 """Under which heading ``--help`` shows an option; all others are the command's own."""
 
 
+class Topic(click.Group):
+    """A group of commands. An option that stands in front of its command is answered with where it goes."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read what stands before the command."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as refused:
+            takers = self.takers(refused.option_name)
+            if not takers:
+                raise
+            name = "list" if "list" in takers else takers[0]
+            option = refused.option_name
+            raise click.UsageError(
+                f"{option} goes behind a command: {ctx.command_path} {name} {option} …", ctx
+            ) from None
+
+    def takers(self, option: str) -> list[str]:
+        """The names of its commands that have this option."""
+        commands = self.commands.items()
+        return [name for name, command in commands if any(option in parameter.opts for parameter in command.params)]
+
+
 class AnsweringCommand(click.Command):
     """A command whose callback returns an `Answer`.
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from runwick.cli.commands import AnsweringCommand
+from runwick.cli.commands import AnsweringCommand, Topic
 
 if TYPE_CHECKING:
     from runwick.cli.answers import Answer
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from runwick.cli.results import ContextBody
 
 
-@click.group()
+@click.group(cls=Topic)
 def command() -> None:
     """Save servers, and choose the one to work on."""
 

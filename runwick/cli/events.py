@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from runwick.cli.commands import DeskCommand
+from runwick.cli.commands import DeskCommand, Topic
 
 if TYPE_CHECKING:
     from runwick.cli.answers import Answer
@@ -16,7 +16,7 @@ LOOK_EVERY_S: Final = 2.0
 PAGE: Final = 100
 
 
-@click.group()
+@click.group(cls=Topic)
 def command() -> None:
     """Follow what happens to jobs."""
 

@@ -1,6 +1,7 @@
 """How workers and their executors look to people."""
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from runwick.cli.job_text import moment_text
 from runwick.cli.tables import lay_out_table, painted, terminal_text
@@ -14,7 +15,7 @@ def lay_out_workers(found: WorkerListBody) -> str:
     """Each worker in a line, with its executors as a table below."""
     if not found.workers:
         return "no workers"
-    return "\n".join(line for worker in found.workers for line in _worker(worker))
+    return "\n".join(line for worker in found.workers for line in _worker(worker, found.as_of))
 
 
 def executor_row(executor: ExecutorBody) -> Sequence[str | None]:
@@ -38,12 +39,9 @@ def executor_row(executor: ExecutorBody) -> Sequence[str | None]:
 def headline(overview: OverviewBody) -> str:
     """How it goes, in one line."""
     due = f"{overview.due:,}{'+' if overview.due_is_capped else ''}"
-    shown = [
-        f"{overview.executors_busy} of {overview.executors} executors busy",
-        f"{overview.running} running",
-        f"{due} due",
-        f"{overview.blocked:,} blocked",
-    ]
+    shown = [f"{overview.running:,} running", f"{due} due", f"{overview.blocked:,} held by a limit"]
+    if overview.executors is not None:  # null for whoever may not look at workers
+        shown.insert(0, f"{overview.executors_busy} of {overview.executors} executors busy")
     if overview.cores is not None:
         share = "" if overview.cores_share is None else f" ({percent(overview.cores_share)})"
         shown.append(f"{overview.cores:.1f} cores in handlers{share}")
@@ -52,11 +50,16 @@ def headline(overview: OverviewBody) -> str:
     return " · ".join(shown)
 
 
-def _worker(worker: WorkerBody) -> list[str]:
+def _worker(worker: WorkerBody, as_of: str) -> list[str]:
     state = "alive" if worker.alive else "gone" if worker.departed_at is None else "departed"
     line = (
         f"worker {worker.worker}  {painted(state)}  {terminal_text(worker.host)} process {worker.process}  "
-        f"queues {', '.join(worker.queues) or 'none'}  seen {moment_text(worker.seen_at)}"
+        f"queues {', '.join(worker.queues) or 'none'}  seen {_since(worker.seen_at, as_of)} ago"
     )
     rows = [executor_row(each) for each in worker.executors]
     return [line, lay_out_table(HEADER, rows)] if rows else [line]
+
+
+def _since(at: str, as_of: str) -> str:
+    passed = datetime.fromisoformat(as_of) - datetime.fromisoformat(at)
+    return elapsed(max(passed // timedelta(microseconds=1), 0))

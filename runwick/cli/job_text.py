@@ -6,6 +6,7 @@ from typing import Final
 
 from runwick.cli.tables import lay_out_table, painted, terminal_text
 from runwick.contracts import errors
+from runwick.contracts.codes import CODES
 from runwick.contracts.states import JobState, Priority
 from runwick.declarations.suggestions import quoted
 from runwick.management.amounts import elapsed, size
@@ -31,6 +32,8 @@ def lay_out_job(job: JobDetailBody, others: TypeBody | None = None) -> str:
         others: figures of its type, where they are known.
     """
     lines = ["  ".join(_headline(job)), f"  {'  '.join(_progress(job))}"]
+    if job.state is JobState.FAILED and (row := CODES.get(job.code or "")) is not None:
+        lines.append(f"  {row.hint}")
     if (running := job.running) is not None:
         told = [
             f"executor {running.executor}" if running.executor is not None else "",
@@ -39,7 +42,9 @@ def lay_out_job(job: JobDetailBody, others: TypeBody | None = None) -> str:
             f"cpu {elapsed(running.cpu_us)}" if running.cpu_us is not None else "",
             f"memory {size(running.rss_bytes)}" if running.rss_bytes is not None else "",
         ]
-        if any(told):
+        if running.worker_alive is False:
+            lines.append("  its worker is gone; another one takes the job up when the lease has run out")
+        elif any(told):
             lines.append(f"  now: {'  '.join(filter(None, told))}")
     if job.attempts:
         lines.append(_attempt_table(job.attempts))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from runwick.cli import jobs_changing, jobs_revealing
-from runwick.cli.commands import DeskCommand
+from runwick.cli.commands import DeskCommand, Topic
 from runwick.cli.moments import MOMENT
 from runwick.cli.pages import more_text, next_page, page_options
 
@@ -22,7 +22,7 @@ STATES: Final = ("pending", "reserved", "running", "retrying", "succeeded", "fai
 LOOK_EVERY_S: Final = 1.0
 
 
-@click.group()
+@click.group(cls=Topic)
 def command() -> None:
     """Look at jobs, follow them, and control them."""
 

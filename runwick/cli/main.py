@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import click
 
+from runwick.cli.commands import PLACE, Topic
 from runwick.cli.modes import Mode, chosen_color, chosen_mode, mode_options, written_mode
 from runwick.version import __version__
 
@@ -48,7 +49,7 @@ INTERRUPTED: Final = 130
 """The exit status after Ctrl-C, as shells have it."""
 
 
-class Subcommands(click.Group):
+class Subcommands(Topic):
     """Loads a subcommand's module only to run it, and says what Runwick refused in its own words."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -59,6 +60,10 @@ class Subcommands(click.Group):
             return None
         command: click.Command = importlib.import_module(f"runwick.cli.{cmd_name}").command
         return command
+
+    def takers(self, option: str) -> list[str]:
+        """One of many, without loading any; so for options that say where to work."""
+        return ["jobs list"] if option in {f"--{name.replace('_', '-')}" for name in PLACE} else []
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from runwick.cli.commands import DeskCommand
+from runwick.cli.commands import DeskCommand, Topic
 
 if TYPE_CHECKING:
     from runwick.cli.answers import Answer
@@ -15,7 +15,7 @@ COUNTED_MAX: Final = 10_000
 READ: Final = ("queues list",)
 
 
-@click.group()
+@click.group(cls=Topic)
 def command() -> None:
     """List queues, pause and resume them."""
 
@@ -96,7 +96,7 @@ def _table(found: "QueueListBody") -> str:
         ]
         for each in found.queues
     ]
-    header = ["queue", "state", "due", "later", "blocked", "running", "oldest due since", "revision"]
+    header = ["queue", "state", "due", "later", "held by a limit", "with workers", "oldest due since", "revision"]
     return lay_out_table(header, rows, indent="")
 
 

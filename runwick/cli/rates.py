@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from runwick.cli.capacity import KINDS
-from runwick.cli.commands import DeskCommand
+from runwick.cli.commands import DeskCommand, Topic
 from runwick.cli.pages import more_text, next_page, page_options
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from runwick.management.bodies import RateListBody
 
 
-@click.group()
+@click.group(cls=Topic)
 def command() -> None:
     """List limits of how many jobs begin within a time."""
 

@@ -8,7 +8,7 @@ import click
 
 from runwick.app.stores import open_administration
 from runwick.cli.answers import Answer, text_of
-from runwick.cli.commands import AnsweringCommand
+from runwick.cli.commands import AnsweringCommand, Topic
 from runwick.cli.connection import connection_options
 from runwick.cli.results import AdmissionBody, ApplicationStatusBody, CapabilityBody, ReidentifyBody, StoreStatusBody
 from runwick.cli.tables import lay_out_table
@@ -19,7 +19,7 @@ from runwick.runtime.ambient import SystemClock, SystemIds
 application_option = click.option("--application", metavar="NAME", help="Only this application.")
 
 
-@click.group()
+@click.group(cls=Topic)
 def command() -> None:
     """See to a store: status, admission, capabilities, identity.
 

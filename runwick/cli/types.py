@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from runwick.cli.commands import DeskCommand
+from runwick.cli.commands import DeskCommand, Topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from runwick.management.bodies import DistributionBody, TypeBody, TypeDetailBody, TypeListBody
 
 
-@click.group()
+@click.group(cls=Topic)
 def command() -> None:
     """Show what the jobs of each type cost."""
 

@@ -10,7 +10,7 @@ first opens the link that it prints.
 import contextlib
 import getpass
 import importlib.util
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,8 +20,7 @@ from setproctitle import setproctitle
 from runwick.app.locate import locate_object
 from runwick.app.stores import open_store
 from runwick.cli.application import app_dir_option, load
-from runwick.cli.connection import named_store
-from runwick.config.options import StoreOptions
+from runwick.cli.connection import named_store, store_options
 from runwick.contracts.errors import ConfigurationError, Problem
 from runwick.contracts.stores import Store
 from runwick.health import health_app
@@ -82,7 +81,8 @@ def command(
             setproctitle(f"runwick web {desk.application}")
             served = site(management, health=health_app(watch), link=link)
             server = Server(served, bound, root_path, trust_proxy)
-            _tell(desk.application, store, f"{origin_of(bound, host)}{root_path}", link)
+            notes = [*store.notes, *_unused(desk.application, store)]
+            _tell(desk.application, store, notes, f"{origin_of(bound, host)}{root_path}", link)
             server.run()
 
 
@@ -131,7 +131,7 @@ def _desk(
     assert application is not None, "the usage was checked"
     clock, ids = SystemClock(), SystemIds()
     url = named_store(None, app_dir, connection_env, connection_stdin=False, provider=None)
-    with contextlib.closing(open_store(url, StoreOptions(), clock, ids)) as store:
+    with contextlib.closing(open_store(url, store_options(), clock, ids)) as store:
         yield Desk(application, lambda: store, ids, clock), store
 
 
@@ -157,9 +157,18 @@ def _schemes(auth: str, app_dir: Path) -> "list[Scheme]":
     return schemes
 
 
-def _tell(application: str, store: Store, address: str, link: "OneTimeLink | None") -> None:
+def _unused(application: str, store: Store) -> list[str]:
+    """That nobody has used the store under that name, in which there may be a mistake: the pages would show nothing,
+    and nothing wrong."""
+    has_jobs, has_workers = bool(store.run(store.names(application))), bool(store.run(store.workers(application)))
+    if has_jobs or has_workers:
+        return []
+    return [f"nothing has been dispatched as {application} to this store yet, and no worker has served it"]
+
+
+def _tell(application: str, store: Store, notes: Sequence[str], address: str, link: "OneTimeLink | None") -> None:
     click.echo(f"runwick web {__version__} · {application} · {store.description}")
-    for note in store.notes:
+    for note in notes:
         click.echo(f"note: {note}")
     click.echo(f"dashboard: {address}/ · API: {address}/api/v1/openapi.json · health: {address}/health/ready")
     if link is None:

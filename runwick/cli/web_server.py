@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Final
 
 import click
 import uvicorn
+from starlette.responses import PlainTextResponse
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 CONNECTIONS_MAX: Final = 256
-"""Most connections at once; more are answered 503."""
+"""Most connections at once; what is asked while there are more is answered 503."""
+RETRY_S: Final = 1
+"""When it may be asked again then."""
 SILENCE_S = 10.0
 """How long a connection has to bring a request's head, from its beginning or from the answer before."""
 STALL_S = 60.0
@@ -104,10 +107,12 @@ class Server:
     """
 
     def __init__(self, application: "ASGIApp", bound: socket.socket, root_path: str, trusted: str | None) -> None:
+        self._application = application
         self._bound = bound
         self._server = uvicorn.Server(
             uvicorn.Config(
-                application,
+                self._answer,
+                interface="asgi3",
                 http=Connection,
                 ws="none",
                 loop="asyncio",
@@ -118,7 +123,6 @@ class Server:
                 root_path=root_path,
                 proxy_headers=trusted is not None,
                 forwarded_allow_ips=trusted or "",
-                limit_concurrency=CONNECTIONS_MAX,
                 timeout_graceful_shutdown=STOP_S,
             )
         )
@@ -128,6 +132,15 @@ class Server:
     def run(self) -> None:
         """Until it was told to stop."""
         self._server.run(sockets=[self._bound])
+
+    async def _answer(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """As the application does, unless there are too many to ask it. Uvicorn's own limit does not say when to come
+        again."""
+        answer = self._application
+        if len(self._server.server_state.connections) > CONNECTIONS_MAX:
+            headers = {"Retry-After": str(RETRY_S), "Connection": "close"}
+            answer = PlainTextResponse("too many connections", 503, headers)
+        await answer(scope, receive, send)
 
     def _stop(self, number: int, frame: object) -> None:
         """Before it runs, and again when it has stopped: it raises what it heard once more for whoever heard before."""

@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from runwick.cli.commands import DeskCommand
+from runwick.cli.commands import DeskCommand, Topic
 
 if TYPE_CHECKING:
     from runwick.cli.answers import Answer
     from runwick.cli.at_desk import Operation
 
 
-@click.group()
+@click.group(cls=Topic)
 def command() -> None:
     """List workers and what their executors do."""
 

@@ -95,6 +95,9 @@ class RunningBody(Body, frozen=True, kw_only=True):
 
     attempt_id: str
     worker: str
+    worker_alive: bool | None
+    """False: its worker died or left, and what stands here was its last word; another worker takes the job up when the
+    lease has run out."""
     host: str | None
     """Of its worker; null, like the rest, where the worker has not told. Host and process are null also for a caller
     who may not look at workers."""

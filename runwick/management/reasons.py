@@ -4,7 +4,7 @@ from typing import Final
 
 from runwick.contracts.limits import RateRecord, ScopeRecord
 from runwick.contracts.waiting import AHEAD_MAX, WaitCode, WaitReason
-from runwick.management.amounts import instant
+from runwick.management.amounts import moment
 
 _TEXTS: Final = {
     WaitCode.NOT_DUE: "It is not due yet: its start, or its next try, is at {until}.",
@@ -29,7 +29,7 @@ def reason_text(reason: WaitReason) -> str:
         return f"{_rate(reason.limit)}; {_place(reason)}."
     if reason.code is WaitCode.NO_DECODER and reason.untold:
         return _UNTOLD
-    until = "a time that is not known" if reason.until_ms is None else _shown(reason.until_ms)
+    until = "a time that is not known" if reason.until_ms is None else moment(reason.until_ms)
     return _TEXTS[reason.code].format(until=until)
 
 
@@ -53,7 +53,7 @@ def _rate(rate: RateRecord) -> str:
 def _place(reason: WaitReason) -> str:
     """Where it stands at its full limit."""
     if reason.until_ms is not None:
-        return f"it has been promised a place at {_shown(reason.until_ms)}"
+        return f"it has been promised a place at {moment(reason.until_ms)}"
     if reason.ahead is not None:
         if not reason.ahead:
             return "it is the first of its priority in the limit's line"
@@ -65,7 +65,3 @@ def _counted(ahead: int) -> str:
     if ahead >= AHEAD_MAX:
         return f"{AHEAD_MAX:,} or more"
     return f"{ahead:,}"
-
-
-def _shown(at_ms: int) -> str:
-    return instant(at_ms).isoformat(timespec="milliseconds")

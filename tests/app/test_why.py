@@ -14,7 +14,7 @@ from tests.app.running import succeed
 from tests.management.test_service import OPS
 
 AT_MS = 1_750_000_000_000
-SHOWN = "2025-06-15T15:06:40.000+00:00"
+SHOWN = "2025-06-15 15:06:40 UTC"
 SCOPE = ScopeRecord(
     id=bytes(16), kind=LimitKind.RESOURCE, key="a", capacity=2, in_use=2, waiting=True, revision=1, fence=0
 )

@@ -1,5 +1,6 @@
 """Commands at a desk, in each place where there is one: what is found, changed and refused is the same everywhere."""
 
+import asyncio
 import json
 import uuid
 from typing import Any
@@ -7,8 +8,11 @@ from typing import Any
 import pytest
 
 from runwick import JobState
+from runwick.cli.executor_text import headline
+from runwick.management.permissions import Permission
 from tests.cli.conftest import Place
 from tests.cli.ground import Pack, asked, run, said, work
+from tests.management.counter import only
 
 GONE = "0199c0de-0000-7000-8000-0000000000ff"
 
@@ -198,6 +202,12 @@ def test_figures_workers_and_settings(place: Place) -> None:
     top = asked("top", *place.options)["result"]
     assert (top["overview"]["due"], top["workers"]["workers"]) == (1, [])
     assert "0 of 0 executors busy" in run("top", *place.options).stdout
+
+
+def test_workers_that_are_not_shown_are_not_counted(server_place: Place) -> None:
+    body = asyncio.run(server_place.rw.desk.overview(only(Permission.JOBS_READ)))
+    assert body.executors is None
+    assert headline(body) == "0 running · 0 due · 0 held by a limit"
 
 
 def lines(place: Place, count: int) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ import uuid
 from typing import Any
 
 import click
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -21,7 +22,7 @@ from runwick.contracts.attempts import Kind, Lane
 from runwick.contracts.outcomes import BlackBox, Death, ErrorDetail
 from runwick.contracts.stores import AttemptRecord, JobRecord
 from runwick.execution.errors import detail_of
-from runwick.management.bodies import DistributionBody, JobDetailBody, TypeBody
+from runwick.management.bodies import DistributionBody, JobDetailBody, RunningBody, TypeBody
 from runwick.management.deaths import death_text
 from runwick.management.desk.shown import job_detail_body
 from tests.cli.applications import SOUND
@@ -111,6 +112,7 @@ def test_a_job_that_failed() -> None:
         "job 0199c0de-0000-7000-8000-000000000001  image.thumbnail  failed (poison_job)  queue images (high)  "
         "created 2026-11-29 12:00:03 UTC\n"
         "  executions 3 of 5  ended 2026-11-29 12:01:05 UTC\n"
+        "  The job killed its executor too often; mend it.\n"
         "  #  outcome             why                                             wall    cpu    peak memory\n"
         "  1  crashed             executor_crashed (killed by SIGKILL in handle)  1.8 s   1.7 s  2.0 GiB\n"
         "  2  failed              handler_failed                                  900 µs  1.8 s  41 MiB\n"
@@ -139,6 +141,27 @@ def test_a_running_job_says_whether_its_handler_has_begun_and_whether_it_is_to_s
     assert "handed over  cancel requested 2026-11-29 12:00:01 UTC" in plain(running)
     begun = job(state=JobState.RUNNING, executions=1, begun_at_ms=NOON_MS, expires_at_ms=NOON_MS + 5_000)
     assert "begun 2026-11-29 12:00:00 UTC  expires 2026-11-29 12:00:05 UTC" in plain(begun)
+
+
+@pytest.mark.parametrize("alive", [True, None, False])
+def test_what_a_dead_worker_said_last_is_not_what_happens_now(alive: bool | None) -> None:
+    running = RunningBody(
+        attempt_id=str(ID),
+        worker=str(ID),
+        worker_alive=alive,
+        host="worker-1",
+        process=77,
+        executor=3,
+        pool="main",
+        phase="handle",
+        begun_at="2026-11-29T12:00:00.000Z",
+        cpu_us=1_500,
+        rss_bytes=9_000,
+        told_at="2026-11-29T12:00:01.000Z",
+    )
+    shown = plain(msgspec.structs.replace(job(state=JobState.RUNNING, executions=1), running=running))
+    assert ("now: executor 3" in shown) is (alive is not False)
+    assert ("its worker is gone" in shown) is (alive is False)
 
 
 def _secret_error() -> ErrorDetail:

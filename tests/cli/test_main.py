@@ -3,6 +3,7 @@
 import importlib
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import click
 import pytest
@@ -36,6 +37,7 @@ def test_help_loads_click_alone() -> None:
         "runwick",
         "runwick.version",
         "runwick.cli",
+        "runwick.cli.commands",
         "runwick.cli.main",
         "runwick.cli.modes",
     }
@@ -62,6 +64,25 @@ def test_an_unknown_command_is_wrong_usage() -> None:
     ran = CliRunner().invoke(main, ["migrat"])
     assert ran.exit_code == 2
     assert "No such command 'migrat'" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        (("types", "--app", "shop"), "--app goes behind a command: runwick types list --app …"),
+        (("store", "--mode", "drain"), "--mode goes behind a command: runwick store admission --mode …"),
+        (("context", "--url", "x"), "--url goes behind a command: runwick context add --url …"),
+        (("jobs", "--state", "failed"), "--state goes behind a command: runwick jobs list --state …"),
+        (("--context", "prod", "jobs", "list"), "--context goes behind a command: runwick jobs list --context …"),
+        (("--connection-env", "X"), "--connection-env goes behind a command: runwick jobs list --connection-env …"),
+        (("types", "--flavour", "x"), "No such option '--flavour'."),
+        (("--flavour", "x"), "No such option '--flavour'."),
+    ],
+)
+def test_an_option_in_front_of_its_command_is_told_where_it_goes(typed: Sequence[str], sentence: str) -> None:
+    ran = CliRunner().invoke(main, typed, prog_name="runwick")
+    assert ran.exit_code == 2
+    assert sentence in ran.stderr
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 import threading
 from collections.abc import Iterator
 
@@ -57,7 +58,7 @@ def test_the_stack_of_what_runs_is_shown_and_audited(running_job: str) -> None:
     assert {row["reason"] for row in rows} == {"it hangs"}
     seen = asked("workers", "list")["result"]["workers"]
     assert [each["alive"] for each in seen] == [True]
-    assert "worker " in run("workers", "list").stdout
+    assert re.search(r"^worker \S+  alive .*  seen \S+ (?:µs|ms|s) ago$", run("workers", "list").stdout, re.MULTILINE)
     ended = asked("workers", "list", "--include-expired")["result"]["workers"]
     assert len(ended) == 1
 

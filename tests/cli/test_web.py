@@ -1,5 +1,6 @@
 """``runwick web`` as a process: whom it lets in, what it serves, and how it stops."""
 
+import contextlib
 import os
 import re
 import signal
@@ -12,9 +13,11 @@ from typing import Any
 
 import httpx
 import psutil
+import psycopg
 import pytest
 from click.testing import CliRunner
 
+from runwick import Runwick
 from runwick.cli.main import main
 from tests.cli.applications import SOUND
 from tests.cli.conftest import WriteApplication
@@ -32,6 +35,10 @@ word = "basic"
 def grants(principal):
     return VIEWER if principal.subject == "ada" else ()
 """
+
+
+def recalculate(days: int) -> int:
+    return days
 
 
 class Served:
@@ -171,6 +178,31 @@ def test_below_a_path_of_a_proxy_links_lead_there(served: Callable[..., Served])
         assert (signed_in.status_code, signed_in.headers["location"]) == (303, "/ops/")
         assert "Path=/ops;" in signed_in.headers["set-cookie"]
         assert proxy.get(f"{straight}/health/live").text == "healthy\n"
+
+
+def test_a_name_under_which_nobody_has_used_the_store_is_pointed_out(
+    served: Callable[..., Served], tmp_path: Path
+) -> None:
+    store = f"sqlite:///{tmp_path}/thumbs.db"
+    place = ("--connection-env", "STORE_OF_THE_TEST", "--application")
+    note = "note: nothing has been dispatched as thumbs to this store yet"
+    assert note in served(*place, "thumbs", STORE_OF_THE_TEST=store).said
+    with contextlib.closing(Runwick("thumbs", store=store)) as rw:
+        rw.task("stats.recalculate")(recalculate).dispatch(7)
+    assert note not in served(*place, "thumbs", STORE_OF_THE_TEST=store).said
+
+
+def test_what_the_environment_says_of_stores_holds_without_the_application(
+    served: Callable[..., Served], empty_database: str
+) -> None:
+    unsafe = {"STORE_OF_THE_TEST": empty_database, "RUNWICK_ALLOW_UNSAFE_DURABILITY": "true"}
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        connection.execute(f'ALTER DATABASE "{connection.info.dbname}" SET synchronous_commit = off'.encode())
+    assert CliRunner().invoke(main, ["migrate", "--connection-env", "STORE_OF_THE_TEST"], env=unsafe).exit_code == 0
+    web = served("--connection-env", "STORE_OF_THE_TEST", "--application", "thumbs", **unsafe)
+    assert "· thumbs · postgres" in web.said
+    with web.browser() as browser:
+        assert browser.get(web.link).status_code == 200
 
 
 REFUSED = {

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import signal
 import socket
 import threading
 import time
@@ -44,6 +45,40 @@ def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
         server.should_exit = True
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
+
+
+@pytest.fixture
+def crowded(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a server that takes one connection at once."""
+    monkeypatch.setattr(web_server, "CONNECTIONS_MAX", 1)
+    heard = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    with contextlib.closing(web_server.listen("127.0.0.1", 0)) as bound:
+        server = web_server.Server(slow, bound, "", None)
+        stop = signal.getsignal(signal.SIGTERM)
+        for number, before in heard.items():
+            signal.signal(number, before)
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        yield web_server.origin_of(bound, "127.0.0.1")
+        assert callable(stop)
+        stop(signal.SIGTERM, None)
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+
+
+def test_who_is_one_too_many_is_told_when_to_come_again(crowded: str) -> None:
+    with httpx.Client(timeout=PATIENCE_S, trust_env=False) as first, httpx.Client(trust_env=False) as second:
+        assert first.get(crowded).text == "late"
+        refused = second.get(crowded)
+        assert (refused.status_code, refused.headers["retry-after"], refused.headers["connection"]) == (
+            503,
+            "1",
+            "close",
+        )
+        first.close()
+        until_s = time.monotonic() + PATIENCE_S
+        while second.get(crowded, timeout=PATIENCE_S).status_code == 503:
+            assert time.monotonic() < until_s
 
 
 @pytest.mark.parametrize("said", [b"", b"G", b"GET / HTTP/1.1\r\nHost: here\r\n"], ids=["nothing", "a letter", "half"])

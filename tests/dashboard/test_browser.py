@@ -88,10 +88,10 @@ def opened(browser: Browser, address: str) -> Iterator[Opens]:
 
 def paths(shop: Seeded) -> list[str]:
     """Every page, with what is best and worst to see on it."""
-    runs = [f"runs/{each}" for each in (shop.succeeded, shop.torn, shop.crashed, shop.running, shop.hostile)]
+    jobs = [f"jobs/{each}" for each in (shop.succeeded, shop.torn, shop.crashed, shop.running, shop.hostile)]
     foreign = quote(MARKER, safe="")
-    lists = ["", "jobs", "runs?limit=12", "queues", "workers", "pools", "scopes", "audit", "settings"]
-    return [*lists, "jobs/photo.develop", "jobs/photo.mount", f"jobs/{foreign}", "queues/prints", *runs]
+    lists = ["", "types", "jobs?limit=12", "queues", "workers", "pools", "scopes", "audit", "settings"]
+    return [*lists, "types/photo.develop", "types/photo.mount", f"types/{foreign}", "queues/prints", *jobs]
 
 
 def go(page: Page, path: str) -> None:
@@ -137,13 +137,13 @@ def test_every_page_suits_each_preset_and_narrow_windows(
         if path != "audit":
             go(page, path)
             assert overflow(page) == 0, path
-    go(page, f"runs/{shop.crashed}")
+    go(page, f"jobs/{shop.crashed}")
     assert serious(page) == []
 
 
 def test_opened_forms_and_what_was_revealed_are_clean_too(opened: Opens, shop: Seeded) -> None:
     page = opened(size=NARROW)
-    for path, summary in (("queues", "Pause…"), ("scopes", "Set capacity…"), (f"runs/{shop.torn}", "Retry…")):
+    for path, summary in (("queues", "Pause…"), ("scopes", "Set capacity…"), (f"jobs/{shop.torn}", "Retry…")):
         go(page, path)
         page.locator("summary", has_text=summary).first.click()
         assert serious(page) == [], path
@@ -159,7 +159,7 @@ def test_opened_forms_and_what_was_revealed_are_clean_too(opened: Opens, shop: S
 def test_the_keyboard_alone_leads_to_a_cancelled_run(opened: Opens, shop: Seeded) -> None:
     job_id = shop.waiting[10]
     page = opened("operator")
-    go(page, f"runs/{job_id}")
+    go(page, f"jobs/{job_id}")
     page.keyboard.press("Tab")
     expect(page.locator(":focus")).to_have_text("Skip to the page")
     page.keyboard.press("Enter")
@@ -176,12 +176,12 @@ def test_the_keyboard_alone_leads_to_a_cancelled_run(opened: Opens, shop: Seeded
 
 def test_forms_work_without_scripts(opened: Opens, shop: Seeded) -> None:
     page = opened("operator", scripts=False)
-    go(page, f"runs/{shop.waiting[11]}")
+    go(page, f"jobs/{shop.waiting[11]}")
     page.locator("summary", has_text="Cancel…").click()
     page.get_by_label("Reason").fill("no scripts")
-    page.get_by_role("button", name="Cancel this run").click()
+    page.get_by_role("button", name="Cancel this job").click()
     expect(page.locator(".notice")).to_have_text("It is cancelled and will not run.")
-    go(page, "runs")
+    go(page, "jobs")
     for at in (2, 3):
         page.locator("input[name=target]").nth(at).check()
     page.get_by_role("button", name="Cancel").click()
@@ -208,7 +208,7 @@ def test_nothing_moves_while_somebody_chooses_nor_when_it_is_turned_off(opened: 
     page.clock.install()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(urlsplit(request.url).path.rpartition("/")[2]))
-    for path, choose in (("queues", "summary:has-text('Pause…')"), ("runs", "input[name=target]")):
+    for path, choose in (("queues", "summary:has-text('Pause…')"), ("jobs", "input[name=target]")):
         go(page, path)
         with page.expect_response(f"**/{path}"):
             page.clock.run_for(5_500)
@@ -259,40 +259,40 @@ def test_a_page_that_says_not_now_tries_again_by_itself(opened: Opens) -> None:
 
 def test_tables_fit_and_an_opened_form_moves_no_button(opened: Opens, shop: Seeded) -> None:
     page = opened()
-    for path in ("runs?name=photo.mount", "runs?tenant=studio", f"runs/{shop.crashed}", f"runs/{shop.torn}"):
+    for path in ("jobs?name=photo.mount", "jobs?tenant=studio", f"jobs/{shop.crashed}", f"jobs/{shop.torn}"):
         go(page, path)
         cut = "boxes => boxes.filter(box => box.scrollWidth > box.clientWidth).map(box => box.ariaLabel)"
         assert page.locator(".box").evaluate_all(cut) == [], path
     summaries = page.locator(".acts.over > details > summary")
     before = [summary.bounding_box() for summary in summaries.all()]
     summaries.first.click()
-    expect(page.get_by_role("button", name="Retry this run")).to_be_visible()
+    expect(page.get_by_role("button", name="Retry this job")).to_be_visible()
     assert [summary.bounding_box() for summary in summaries.all()] == before
     summaries.nth(1).click()
-    expect(page.get_by_role("button", name="Retry this run")).to_be_hidden()
+    expect(page.get_by_role("button", name="Retry this job")).to_be_hidden()
 
 
 def test_all_that_match_are_walked_shown_and_acted_on(opened: Opens, shop: Seeded) -> None:
     page = opened("operator")
-    go(page, f"runs?state=pending&tenant={CROWD}")
+    go(page, f"jobs?state=pending&tenant={CROWD}")
     page.get_by_role("button", name="All that match…").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_role("status")).to_contain_text("runs match")
+    expect(dialog.get_by_role("status")).to_contain_text("jobs match")
     found = int(dialog.get_by_role("status").inner_text().partition(" ")[0])
     assert found > 100
     assert serious(page) == []
     # One is cancelled between the preview and the act: it is left alone, and that is said.
-    link = page.locator("td a[href*='/runs/']").first
+    link = page.locator("td a[href*='/jobs/']").first
     other = opened("operator")
-    go(other, f"runs/{(link.get_attribute('href') or '').rpartition('/')[2]}")
+    go(other, f"jobs/{(link.get_attribute('href') or '').rpartition('/')[2]}")
     other.locator("summary", has_text="Cancel…").click()
-    other.get_by_role("button", name="Cancel this run").click()
+    other.get_by_role("button", name="Cancel this job").click()
     expect(other.locator(".notice")).to_be_visible()
     dialog.get_by_role("button", name=f"Cancel {found}").click()
     expect(dialog.get_by_role("status")).to_have_text(f"{found - 1} of {found} done, 1 refused.")
     expect(dialog.get_by_role("listitem")).to_contain_text("It has changed since the page was read")
     dialog.get_by_role("button", name="Show the list again").click()
-    expect(page.locator(".empty")).to_have_text("No run matches.")
+    expect(page.locator(".empty")).to_have_text("No job matches.")
 
 
 def test_the_theme_changes_at_once_and_is_kept(opened: Opens) -> None:
@@ -307,15 +307,15 @@ def test_the_theme_changes_at_once_and_is_kept(opened: Opens) -> None:
 
 def test_an_id_is_copied(opened: Opens, shop: Seeded) -> None:
     page = opened("viewer")
-    go(page, f"runs/{shop.succeeded}")
-    page.get_by_role("button", name="Copy the run's id").click()
+    go(page, f"jobs/{shop.succeeded}")
+    page.get_by_role("button", name="Copy the job's id").click()
     expect(page.locator("[data-told]")).to_have_text("Copied.")
     assert page.evaluate("navigator.clipboard.readText()") == shop.succeeded
 
 
 def test_a_second_click_sends_nothing(opened: Opens, shop: Seeded) -> None:
     page = opened("operator")
-    go(page, f"runs/{shop.waiting[12]}")
+    go(page, f"jobs/{shop.waiting[12]}")
     stopped = page.evaluate(
         """() => {
             const stopped = [];

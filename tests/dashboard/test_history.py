@@ -1,8 +1,12 @@
 """How a run's life is told: attempts, the end of each generation, and what opened the next."""
 
+import msgspec
+
 from runwick.contracts.states import JobState, Priority
+from runwick.contracts.usage import Usage
 from runwick.management.bodies import AttemptBody, AuditBody, JobDetailBody
-from runwick.management.dashboard.history import steps
+from runwick.management.dashboard.history import marked, steps
+from runwick.management.desk.shown import usage_body
 
 JOB = "0199c0de-0000-7000-8000-000000000001"
 
@@ -135,3 +139,12 @@ def test_what_succeeded_and_was_rerun_says_so() -> None:
         ("Succeeded", at(5, 3), None),
         ("Rerun by Olivia Park", at(9), None),
     ]
+
+
+def test_the_attempt_that_is_compared_is_named_with_its_own_generation() -> None:
+    cost = usage_body(Usage(wall_us=5))
+    job = run(2, [msgspec.structs.replace(FAILED, usage=cost)], JobState.PENDING)
+    compared = marked(job)
+    assert compared is not None
+    assert (compared.generation, compared.number, compared.wall_us) == (FAILED.generation, FAILED.number, 5)
+    assert FAILED.generation == 1

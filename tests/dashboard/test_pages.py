@@ -1,26 +1,33 @@
 """The pages as they come over the wire: who may open what, what forms do without any script, and what is never in
 them."""
 
+import contextlib
 import html
 import re
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from urllib.parse import quote
 
+import msgspec
 import pytest
 
+from runwick.management.bodies import JobDetailBody, OverviewBody
+from runwick.management.dashboard import dashboard
 from runwick.management.dashboard.mount import POLICY
+from runwick.management.desk import Desk
+from runwick.management.permissions import Caller
+from runwick.management.web import Management
 from tests.dashboard.conftest import Visitor
 from tests.dashboard.darkroom import MARKER
 from tests.dashboard.seeding import PATIENCE_S, Seeded
-from tests.dashboard.serving import MOUNT
+from tests.dashboard.serving import MOUNT, CookieScheme, granted, served
 
 Visit = Callable[[str], Visitor]
 
-NAMES = ["Overview", "Jobs", "Runs", "Queues", "Workers", "Pools", "Scopes and windows", "Audit", "Settings"]
-PATHS = ["/", "/jobs", "/runs", "/queues", "/workers", "/pools", "/scopes", "/audit", "/settings"]
+NAMES = ["Overview", "Jobs", "Types", "Queues", "Workers", "Pools", "Limits", "Audit", "Settings"]
+PATHS = ["/", "/jobs", "/types", "/queues", "/workers", "/pools", "/scopes", "/audit", "/settings"]
 MISSING = "0199c0de-0000-7000-8000-000000000000"
 
 
@@ -83,7 +90,7 @@ def test_the_navigation_shows_what_may_be_opened_and_the_rest_is_forbidden(
 
 
 def test_every_page_says_whose_it_is_to_whoever_has_signed_in(visit: Visit) -> None:
-    for who, path in (("archivist", "/"), ("archivist", "/settings"), ("nobody", "/runs"), ("viewer", "/runs?x=1")):
+    for who, path in (("archivist", "/"), ("archivist", "/settings"), ("nobody", "/jobs"), ("viewer", "/jobs?x=1")):
         text = visit(who).get(path).text
         assert re.search(r"<title>[^<]* · darkroom · Darkroom</title>", text), path
         assert "<bdi>darkroom</bdi>" in text
@@ -91,7 +98,7 @@ def test_every_page_says_whose_it_is_to_whoever_has_signed_in(visit: Visit) -> N
 
 
 def test_what_is_refused_keeps_the_navigation(visit: Visit) -> None:
-    for path, status in (("/audit", 403), ("/runs?x=1", 400), ("/runs?limit=0", 400)):
+    for path, status in (("/audit", 403), ("/jobs?x=1", 400), ("/jobs?limit=0", 400)):
         page = visit("operator").get(path)
         assert page.status_code == status
         assert f'<li><a href="{MOUNT}/queues"' in page.text
@@ -100,7 +107,7 @@ def test_what_is_refused_keeps_the_navigation(visit: Visit) -> None:
 
 def test_without_a_sign_in_there_is_nothing(visit: Visit) -> None:
     stranger = visit("stranger")
-    for path in [*PATHS, f"/runs/{MISSING}"]:
+    for path in [*PATHS, f"/jobs/{MISSING}"]:
         page = stranger.get(path)
         assert (page.status_code, heading(page.text)) == (401, "Please sign in")
         assert "photo" not in page.text
@@ -108,7 +115,7 @@ def test_without_a_sign_in_there_is_nothing(visit: Visit) -> None:
 
 def test_every_page_is_kept_nowhere_and_holds_nothing_inline(visit: Visit, shop: Seeded) -> None:
     visitor = visit("everything")
-    for path in [*PATHS, "/jobs/photo.mount", f"/runs/{shop.torn}", "/queues/prints", "/nowhere"]:
+    for path in [*PATHS, "/types/photo.mount", f"/jobs/{shop.torn}", "/queues/prints", "/nowhere"]:
         page = visitor.get(path)
         assert page.headers["Content-Security-Policy"] == POLICY
         assert page.headers["Cache-Control"] == "no-store"
@@ -119,19 +126,19 @@ def test_what_is_hidden_is_answered_as_what_is_missing(visit: Visit, shop: Seede
     """Byte for byte, but for the tokens that no two pages share."""
     visitor = visit("archivist")
     for hidden, missing in (
-        (f"/runs/{shop.torn}", f"/runs/{MISSING}"),
+        (f"/jobs/{shop.torn}", f"/jobs/{MISSING}"),
         ("/queues/prints", "/queues/nothing"),
-        ("/jobs/photo.mount", "/jobs/photo.nothing"),
+        ("/types/photo.mount", "/types/photo.nothing"),
     ):
         pages = [visitor.get(path) for path in (hidden, missing)]
         assert [page.status_code for page in pages] == [404, 404]
         bare = [re.sub(r'name="(antiforgery|back)" value="[^"]*"', "", page.text) for page in pages]
         assert bare[0] == bare[1]
-    assert visitor.get(f"/runs/{shop.running}").status_code == 200
+    assert visitor.get(f"/jobs/{shop.running}").status_code == 200
 
 
 def test_a_list_holds_only_what_is_within_reach(visit: Visit, shop: Seeded) -> None:
-    text = visit("archivist").get("/runs").text
+    text = visit("archivist").get("/jobs").text
     assert shop.running in text
     assert "photo" not in text
     assert "prints" not in visit("archivist").get("/queues").text
@@ -147,8 +154,8 @@ def test_the_overview_tells_of_executors_only_to_whoever_may_see_them(visit: Vis
 
 
 def test_filters_stand_in_the_address_and_in_the_form(visit: Visit, shop: Seeded) -> None:
-    text = visit("viewer").get("/runs?state=failed&name=photo.mount&code=frame_missing&from=2020-01-01T00:00").text
-    assert text.count("/jobs/photo.mount") == 1
+    text = visit("viewer").get("/jobs?state=failed&name=photo.mount&code=frame_missing&from=2020-01-01T00:00").text
+    assert text.count("/types/photo.mount") == 1
     assert "<option selected>failed</option>" in text
     assert 'value="frame_missing"' in text
     assert 'value="2020-01-01T00:00"' in text
@@ -160,20 +167,20 @@ def test_filters_suggest_what_the_reader_may_see(visit: Visit) -> None:
         text = visit(who).get(path).text
         return set(re.findall(r'<option value="([^"]*)"></option>', text))
 
-    assert suggested("viewer", "/runs") >= {"photo.develop", "photo.mount", "prints", "mail", "archive"}
-    assert suggested("archivist", "/runs") == {"archive.hold", "archive"}
-    assert suggested("viewer", "/runs?limit=100") == set()  # as the walk over all that match reads it
+    assert suggested("viewer", "/jobs") >= {"photo.develop", "photo.mount", "prints", "mail", "archive"}
+    assert suggested("archivist", "/jobs") == {"archive.hold", "archive"}
+    assert suggested("viewer", "/jobs?limit=100") == set()  # as the walk over all that match reads it
 
 
 def test_the_next_page_goes_on_and_a_cursor_is_its_readers_own(visit: Visit) -> None:
     viewer = visit("viewer")
-    first = viewer.get("/runs").text
-    assert len(re.findall(r'href="[^"]*/runs/[0-9a-f-]{36}"', first)) == 50
+    first = viewer.get("/jobs").text
+    assert len(re.findall(r'href="[^"]*/jobs/[0-9a-f-]{36}"', first)) == 50
     following = re.search(r'rel="next" href="([^"]*)"', first)
     assert following is not None
     path = html.unescape(following[1]).removeprefix(MOUNT)
     second = viewer.get(path).text
-    jobs = [set(re.findall(r"/runs/([0-9a-f-]{36})", text)) for text in (first, second)]
+    jobs = [set(re.findall(r"/jobs/([0-9a-f-]{36})", text)) for text in (first, second)]
     assert len(jobs[1]) == 50
     assert not jobs[0] & jobs[1]
     assert visit("operator").get(path).status_code == 400
@@ -183,12 +190,12 @@ def test_the_next_page_goes_on_and_a_cursor_is_its_readers_own(visit: Visit) -> 
     "path",
     [
         f"/queues/{quote(MARKER)}x",
-        f"/jobs/{quote(MARKER)}x",
-        f"/runs?name={quote(MARKER)}",
-        f"/runs?state={quote('<script>alert(1)</script>')}",
-        f"/runs?{quote(MARKER)}=1",
-        f"/runs?from={quote(MARKER)}",
-        f"/runs/{quote(MARKER)}",
+        f"/types/{quote(MARKER)}x",
+        f"/jobs?name={quote(MARKER)}",
+        f"/jobs?state={quote('<script>alert(1)</script>')}",
+        f"/jobs?{quote(MARKER)}=1",
+        f"/jobs?from={quote(MARKER)}",
+        f"/jobs/{quote(MARKER)}",
         f"/audit?actor={quote(MARKER)}",
         f"/{quote(MARKER)}",
         f"/static/{quote(MARKER)}/main.js",
@@ -203,7 +210,7 @@ def test_what_an_address_says_is_never_markup(visit: Visit, path: str) -> None:
 
 def test_what_an_application_says_is_never_markup(visit: Visit, shop: Seeded) -> None:
     visitor = visit("everything")
-    paths = [*PATHS, f"/runs/{shop.hostile}", f"/runs/{shop.torn}", f"/jobs/{quote(MARKER, safe='')}"]
+    paths = [*PATHS, f"/jobs/{shop.hostile}", f"/jobs/{shop.torn}", f"/types/{quote(MARKER, safe='')}"]
     for path in [*paths, f"/queues/{quote(MARKER, safe='')}"]:
         page = visitor.get(path)
         assert page.status_code == 200, path
@@ -211,9 +218,9 @@ def test_what_an_application_says_is_never_markup(visit: Visit, shop: Seeded) ->
 
 
 def reveal(visitor: Visitor, job_id: str, what: str, nth: int = 0) -> str:
-    forms = f"/runs/{job_id}/reveal"
+    forms = f"/jobs/{job_id}/reveal"
     for at in range(20):
-        fields = visitor.fields(f"/runs/{job_id}", forms, at)
+        fields = visitor.fields(f"/jobs/{job_id}", forms, at)
         if fields["what"] == what and nth == 0:
             page = visitor.post(forms, **fields, reason=MARKER)
             assert page.status_code == 200, page.text
@@ -226,7 +233,7 @@ def test_nothing_private_is_shown_before_it_is_asked_for_and_then_it_is_in_the_t
     visit: Visit, shop: Seeded
 ) -> None:
     visitor = visit("everything")
-    assert "it tore" not in visitor.get(f"/runs/{shop.torn}").text
+    assert "it tore" not in visitor.get(f"/jobs/{shop.torn}").text
     shown = reveal(visitor, shop.torn, "error")
     assert all(part in shown for part in ("ValueError", "it tore: &lt;img src=x", "Traceback"))
     Markup(shown).check()
@@ -237,7 +244,7 @@ def test_nothing_private_is_shown_before_it_is_asked_for_and_then_it_is_in_the_t
 
 
 def test_a_death_shows_its_cause_and_offers_the_black_box_alone(visit: Visit, shop: Seeded) -> None:
-    crashed, torn = (visit("everything").get(f"/runs/{each}").text for each in (shop.crashed, shop.torn))
+    crashed, torn = (visit("everything").get(f"/jobs/{each}").text for each in (shop.crashed, shop.torn))
     assert "killed by SIGSEGV" in crashed
     assert ('id="black_box-' in crashed, 'id="error-' in crashed) == (True, False)
     assert ('id="black_box-' in torn, 'id="error-' in torn) == (False, True)
@@ -245,22 +252,83 @@ def test_a_death_shows_its_cause_and_offers_the_black_box_alone(visit: Visit, sh
 
 def test_a_retry_says_how_often_it_may_run_and_is_told_in_the_history(visit: Visit, shop: Seeded) -> None:
     operator, job_id = visit("operator"), shop.waiting[6]
-    assert "with its full budget again: up to 2 executions." in operator.get(f"/runs/{shop.torn}").text
+    assert "with its full budget again: up to 2 executions." in operator.get(f"/jobs/{shop.torn}").text
     for action in ("cancel", "retry"):
-        fields = operator.fields(f"/runs/{job_id}", f"/runs/{action}")
-        assert operator.post(f"/runs/{action}", **fields, reason=f"{action}, <b>please</b>").status_code == 303
-    told = visit("everything").get(f"/runs/{job_id}").text
+        fields = operator.fields(f"/jobs/{job_id}", f"/jobs/{action}")
+        assert operator.post(f"/jobs/{action}", **fields, reason=f"{action}, <b>please</b>").status_code == 303
+    told = visit("everything").get(f"/jobs/{job_id}").text
     assert "<bdi>Retried by operator</bdi>" in told
     assert "retry, &lt;b&gt;please&lt;/b&gt;" in told
     assert "<bdi>Cancelled</bdi>" in told
-    untold = visit("viewer").get(f"/runs/{job_id}").text
+    untold = visit("viewer").get(f"/jobs/{job_id}").text
     assert "<bdi>Generation 2 was opened</bdi>" in untold
     assert "please" not in untold
 
 
+@contextlib.contextmanager
+def shown_by(desk: Desk) -> Iterator[Visitor]:
+    """Somebody who may look at the pages of that desk."""
+    with (
+        served(dashboard(Management(desk, schemes=[CookieScheme()], grants=granted))) as address,
+        contextlib.closing(Visitor(address, "viewer")) as visitor,
+    ):
+        yield visitor
+
+
+def test_what_waits_behind_a_limit_counts_as_waiting(shop: Seeded, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = shop.rw.desk
+    ask = desk.overview
+
+    async def overview(caller: Caller) -> OverviewBody:
+        at = "2026-11-29T12:00:00.000Z"
+        return msgspec.structs.replace(
+            await ask(caller), due=2, blocked=1_500, later=7, oldest_due_at=at, as_of="2026-11-29T12:02:05.000Z"
+        )
+
+    monkeypatch.setattr(desk, "overview", overview)
+    with shown_by(desk) as visitor:
+        text = visitor.get("/").text
+    assert re.search(r'<dt>Waiting</dt>\s*<dd class="value">1,502</dd>', text)
+    assert "2 due, 7 later, 1,500 held by a limit; the oldest due for 2 min 5 s" in text
+
+
+def test_why_a_job_failed_says_what_to_do_where_the_reason_is_one_of_ours(visit: Visit, shop: Seeded) -> None:
+    viewer = visit("viewer")
+    assert "Mend the cause, then retry the job by hand." in viewer.get(f"/jobs/{shop.torn}").text
+    assert "by hand" not in viewer.get(f"/jobs/{shop.succeeded}").text
+
+
+def test_who_may_not_read_errors_is_told_what_that_needs(visit: Visit, shop: Seeded) -> None:
+    needs = "needs the permission Jobs.ReadError"
+    assert needs in visit("operator").get(f"/jobs/{shop.torn}").text
+    assert needs not in visit("everything").get(f"/jobs/{shop.torn}").text
+    assert needs not in visit("operator").get(f"/jobs/{shop.succeeded}").text
+
+
+def test_what_a_dead_worker_said_last_is_not_what_its_job_does_now(
+    shop: Seeded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = shop.rw.desk
+    ask, alive = desk.job, True
+
+    async def job(caller: Caller, job_id: str) -> JobDetailBody:
+        body = await ask(caller, job_id)
+        assert body.running is not None
+        return msgspec.structs.replace(body, running=msgspec.structs.replace(body.running, worker_alive=alive))
+
+    monkeypatch.setattr(desk, "job", job)
+    with shown_by(desk) as visitor:
+        path = f"/jobs/{shop.running}"
+        assert "What it does now" in visitor.get(path).text
+        alive = False
+        text = visitor.get(path).text
+    assert "What it does now" not in text
+    assert "Its worker is gone; another one takes the job up" in text
+
+
 def test_a_running_run_shows_its_stack_when_it_is_asked_for(visit: Visit, shop: Seeded) -> None:
     visitor = visit("everything")
-    path = f"/runs/{shop.running}"
+    path = f"/jobs/{shop.running}"
     page = visitor.post(f"{path}/look", **visitor.fields(path, f"{path}/look"))
     assert page.headers["Location"] == f"{MOUNT}{path}?notice=look"
     until_s = time.monotonic() + PATIENCE_S
@@ -276,20 +344,20 @@ def test_a_revealed_payload_keeps_its_numbers_as_they_were_written(visit: Visit,
 
 def test_whoever_may_not_reveal_sees_no_button_and_is_refused(visit: Visit, shop: Seeded) -> None:
     operator = visit("operator")
-    assert "/reveal" not in operator.get(f"/runs/{shop.torn}").text
+    assert "/reveal" not in operator.get(f"/jobs/{shop.torn}").text
     token = operator.fields("/", "/theme")["antiforgery"]
-    page = operator.post(f"/runs/{shop.torn}/reveal", antiforgery=token, command=uuid.uuid4(), what="payload")
+    page = operator.post(f"/jobs/{shop.torn}/reveal", antiforgery=token, command=uuid.uuid4(), what="payload")
     assert page.status_code == 403
 
 
 def test_a_run_is_cancelled_once_however_often_the_form_is_sent(visit: Visit, shop: Seeded) -> None:
     operator, job_id = visit("operator"), shop.waiting[0]
-    fields = operator.fields(f"/runs/{job_id}", "/runs/cancel")
+    fields = operator.fields(f"/jobs/{job_id}", "/jobs/cancel")
     for _ in range(2):
-        page = operator.post("/runs/cancel", **fields, reason="not needed")
+        page = operator.post("/jobs/cancel", **fields, reason="not needed")
         assert page.status_code == 303
-        assert page.headers["Location"] == f"{MOUNT}/runs/{job_id}?notice=cancel"
-    assert "It is cancelled and will not run." in operator.get(f"/runs/{job_id}?notice=cancel").text
+        assert page.headers["Location"] == f"{MOUNT}/jobs/{job_id}?notice=cancel"
+    assert "It is cancelled and will not run." in operator.get(f"/jobs/{job_id}?notice=cancel").text
     trail = visit("everything").get(f"/audit?job={job_id}").text
     assert trail.count("<tr><td>") == 1
     assert "not needed" in trail
@@ -297,19 +365,19 @@ def test_a_run_is_cancelled_once_however_often_the_form_is_sent(visit: Visit, sh
 
 def test_what_has_changed_since_is_left_alone_and_explained(visit: Visit, shop: Seeded) -> None:
     operator, job_id = visit("operator"), shop.waiting[1]
-    fields = operator.fields(f"/runs/{job_id}", "/runs/cancel")
-    assert operator.post("/runs/cancel", **fields).status_code == 303
-    page = operator.post("/runs/cancel", **{**fields, "command": str(uuid.uuid4())})
+    fields = operator.fields(f"/jobs/{job_id}", "/jobs/cancel")
+    assert operator.post("/jobs/cancel", **fields).status_code == 303
+    page = operator.post("/jobs/cancel", **{**fields, "command": str(uuid.uuid4())})
     assert page.status_code == 409
     assert heading(page.text) == "Nothing was done"
-    assert f'href="{MOUNT}/runs/{job_id}">Look again</a>' in page.text
+    assert f'href="{MOUNT}/jobs/{job_id}">Look again</a>' in page.text
 
 
 def test_several_runs_at_once_and_what_was_refused(visit: Visit, shop: Seeded) -> None:
     operator = visit("operator")
-    token = operator.fields("/runs", "/runs/cancel")["antiforgery"]
+    token = operator.fields("/jobs", "/jobs/cancel")["antiforgery"]
     targets = [f"{job_id}:1:1" for job_id in shop.waiting[2:4]] + [f"{MISSING}:1:1", f"{shop.torn}:1:1"]
-    page = operator.post("/runs/cancel", antiforgery=token, command=uuid.uuid4(), target=targets)
+    page = operator.post("/jobs/cancel", antiforgery=token, command=uuid.uuid4(), target=targets)
     assert heading(page.text) == "Cancel: 2 of 4 done"
     assert re.findall(r'data-answer="([^"]*)"', page.text) == ["done", "done", "not_found", "stale_revision"]
 
@@ -317,19 +385,19 @@ def test_several_runs_at_once_and_what_was_refused(visit: Visit, shop: Seeded) -
 @pytest.mark.parametrize("targets", [[], ["nonsense"], [f"{MISSING}:1:x"], [f"{MISSING}:1:1"] * 101])
 def test_a_selection_that_cannot_be_is_refused(visit: Visit, targets: list[str]) -> None:
     operator = visit("operator")
-    token = operator.fields("/runs", "/runs/cancel")["antiforgery"]
-    page = operator.post("/runs/cancel", antiforgery=token, command=uuid.uuid4(), target=targets)
+    token = operator.fields("/jobs", "/jobs/cancel")["antiforgery"]
+    page = operator.post("/jobs/cancel", antiforgery=token, command=uuid.uuid4(), target=targets)
     assert page.status_code == 400
     assert heading(page.text) == "That did not work"
 
 
 def test_a_form_without_the_callers_token_does_nothing(visit: Visit, shop: Seeded) -> None:
     operator, job_id = visit("operator"), shop.waiting[5]
-    fields = operator.fields(f"/runs/{job_id}", "/runs/cancel")
-    others = visit("administrator").fields(f"/runs/{job_id}", "/runs/cancel")["antiforgery"]
+    fields = operator.fields(f"/jobs/{job_id}", "/jobs/cancel")
+    others = visit("administrator").fields(f"/jobs/{job_id}", "/jobs/cancel")["antiforgery"]
     for token in ("", "x", others):
-        assert operator.post("/runs/cancel", **{**fields, "antiforgery": token}).status_code == 403
-    assert "pending" in operator.get(f"/runs/{job_id}").text
+        assert operator.post("/jobs/cancel", **{**fields, "antiforgery": token}).status_code == 403
+    assert "pending" in operator.get(f"/jobs/{job_id}").text
 
 
 def test_a_queue_is_paused_and_resumed_from_its_page(visit: Visit) -> None:
@@ -372,11 +440,11 @@ def test_files_are_kept_for_good_under_the_address_of_their_content_alone(visit:
 
 @pytest.mark.parametrize(
     ("back", "place"),
-    [("/runs?state=failed", "/runs?state=failed"), ("//evil.example", "/"), ("/\\evil.example", "/"), ("https:x", "/")],
+    [("/jobs?state=failed", "/jobs?state=failed"), ("//evil.example", "/"), ("/\\evil.example", "/"), ("https:x", "/")],
 )
 def test_the_theme_is_kept_and_leads_back_to_this_site_alone(visit: Visit, back: str, place: str) -> None:
     viewer = visit("viewer")
-    fields = viewer.fields("/runs", "/theme")
+    fields = viewer.fields("/jobs", "/theme")
     page = viewer.post("/theme", **{**fields, "back": back}, theme="dark")
     assert page.headers["Location"] == f"{MOUNT}{place}"
     assert '<html lang="en" data-theme="dark">' in viewer.get("/").text

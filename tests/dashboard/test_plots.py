@@ -51,12 +51,25 @@ def test_a_trend_stays_within_its_box(values: list[int]) -> None:
     assert all(0 <= x <= line.width and 0 <= y <= line.height for x, y in spots)
 
 
+def test_values_that_are_all_the_same_are_written_once() -> None:
+    alike = dict.fromkeys(("minimum", "p25", "p50", "p75", "p90", "p99", "maximum"), 24 << 20)
+    memory = next(figure for figure in plots.FIGURES if figure.member == "rss_peak_bytes")
+    assert [end.text for end in plots.strip(DistributionBody(count=3, **alike), memory, 24 << 20).ends] == ["24 MiB"]
+    far = plots.strip(DistributionBody(count=3, **{**alike, "minimum": 1 << 20}), memory)
+    assert [(end.text, far.anchor(end)) for end in far.ends] == [("1.0 MiB", "start"), ("24 MiB", "end")]
+    outlier = plots.strip(DistributionBody(count=3, **{**alike, "maximum": 25 << 20}), memory, 90 << 20)
+    assert [end.text for end in outlier.ends] == ["24 MiB to 25 MiB"]
+
+
 @given(st.lists(AMOUNTS, min_size=7, max_size=7), AMOUNTS)
 def test_a_strip_has_its_marks_in_order_and_the_run_among_them(values: list[int], this: int) -> None:
     low, *middle, high = sorted(values)
     parts = dict(zip(("p25", "p50", "p75", "p90", "p99"), middle, strict=True))
     spread = DistributionBody(count=9, minimum=low, maximum=high, **parts)
     strip = plots.strip(spread, plots.FIGURES[0], this)
+    ends = strip.ends
+    assert len(ends) == 1 or ends[-1].at - ends[0].at > 100, "two texts do not touch"
+    assert all(strip.anchor(end) == "middle" or end.at < 90 or end.at > strip.width - 90 for end in ends)
     places = [mark.at for mark in strip.marks]
     assert places == sorted(places)
     assert strip.this is not None

@@ -69,7 +69,7 @@ def failing(rw: Runwick, error: Exception) -> FailingDesk:
 
 
 def test_what_nobody_expected_tells_a_reference_and_nothing_more(rw: Runwick) -> None:
-    (page,) = asked(failing(rw, RuntimeError("postgresql://user:secret@host")), [("GET", "/jobs", {})])
+    (page,) = asked(failing(rw, RuntimeError("postgresql://user:secret@host")), [("GET", "/types", {})])
     assert page.status_code == 500
     assert re.search(r"Reference <bdi>[0-9a-f-]{36}</bdi>", page.text)
     assert "secret" not in page.text
@@ -77,19 +77,19 @@ def test_what_nobody_expected_tells_a_reference_and_nothing_more(rw: Runwick) ->
 
 
 def test_a_store_that_does_not_answer_is_told_as_a_moment(rw: Runwick) -> None:
-    (page,) = asked(failing(rw, StoreUnavailable("store_unavailable", "secret")), [("GET", "/jobs", {})])
+    (page,) = asked(failing(rw, StoreUnavailable("store_unavailable", "secret")), [("GET", "/types", {})])
     assert page.status_code == 503
     assert page.headers["Retry-After"] == "1"
     assert "<h1>Not now</h1>" in page.text
     assert "secret" not in page.text
     assert "data-retries" in page.text
-    assert '<a class="button main" href="/jobs">Try again</a>' in page.text
+    assert '<a class="button main" href="/types">Try again</a>' in page.text
 
 
 def test_a_command_that_the_store_did_not_take_is_not_tried_by_itself(rw: Runwick) -> None:
     fields = {"command": COMMAND, "target": [f"{JOB}:1:1"], "one": "1"}
     desk = failing(rw, StoreUnavailable("store_unavailable", "secret"))
-    (page,) = asked(desk, [("POST", "/runs/cancel", fields)])
+    (page,) = asked(desk, [("POST", "/jobs/cancel", fields)])
     assert page.status_code == 503
     assert "data-retries" not in page.text
 
@@ -97,10 +97,10 @@ def test_a_command_that_the_store_did_not_take_is_not_tried_by_itself(rw: Runwic
 def test_an_unknown_outcome_offers_the_same_command_again(rw: Runwick) -> None:
     fields = {"command": COMMAND, "target": [f"{JOB}:1:1"], "one": "1", "reason": "why"}
     desk = failing(rw, ControlOutcomeUnknown("outcome_unknown", "lost", COMMAND))
-    (page,) = asked(desk, [("POST", "/runs/cancel", fields)])
+    (page,) = asked(desk, [("POST", "/jobs/cancel", fields)])
     assert page.status_code == 504
     assert "<h1>Nobody knows yet</h1>" in page.text
-    again = re.search(r'<form method="post" action="/runs/cancel">(.*?)</form>', page.text, re.S)
+    again = re.search(r'<form method="post" action="/jobs/cancel">(.*?)</form>', page.text, re.S)
     assert again is not None
     hidden = dict(re.findall(r'name="([^"]*)" value="([^"]*)"', again[1]))
     assert hidden.pop("antiforgery")
@@ -115,7 +115,7 @@ def test_too_much_is_answered_with_patience(rw: Runwick) -> None:
 
 
 def test_every_page_has_something_to_say_when_there_is_nothing(rw: Runwick) -> None:
-    paths = ["/", "/jobs", "/runs", "/queues", "/workers", "/pools", "/scopes", "/settings"]
+    paths = ["/", "/types", "/jobs", "/queues", "/workers", "/pools", "/scopes", "/settings"]
     pages = asked(rw.desk, [("GET", path, {}) for path in paths])
     assert [page.status_code for page in pages] == [200] * len(paths)
     assert "Nothing is wrong." in pages[0].text

@@ -38,7 +38,7 @@ def test_the_demo_examines_and_its_last_lines_show_one_job_and_the_dashboard(sto
 
 
 def seen_in_a_browser(command: str, folder: Path, environment: dict[str, str]) -> str:
-    """What the dashboard that this serves shows of runs; it is stopped then, and ends well."""
+    """What the dashboard that this serves shows of jobs; it is stopped then, and ends well."""
     program = shlex.split(command)
     with subprocess.Popen(
         program, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, process_group=0
@@ -48,7 +48,7 @@ def seen_in_a_browser(command: str, folder: Path, environment: dict[str, str]) -
             link = next(line.strip() for line in web.stdout if "/sign-in?" in line)
             with httpx.Client(follow_redirects=True, timeout=30, trust_env=False) as browser:
                 assert browser.get(link).status_code == 200
-                page = browser.get(httpx.URL(link).join("/runs"))
+                page = browser.get(httpx.URL(link).join("/jobs"))
                 assert page.status_code == 200
             web.send_signal(signal.SIGTERM)
             assert web.wait(timeout=30) == 0

@@ -8,6 +8,7 @@ import pytest
 
 from runwick import JobTarget
 from runwick.contracts.activity import ExecutorActivity
+from runwick.contracts.administration import WORKER_ALIVE_MS
 from runwick.contracts.controls import ControlAction
 from runwick.contracts.identity import id_text
 from runwick.contracts.listing import AuditFilter, JobFilter
@@ -128,6 +129,7 @@ class TestOneJob:
         assert job.handed_over
         assert job.running is not None
         assert (job.running.attempt_id, job.running.host) == (id_text(attempt.attempt_id), None)
+        assert job.running.worker_alive is None
         counter.bench.marked(attempt)
         activity = ExecutorActivity(
             number=3,
@@ -148,6 +150,10 @@ class TestOneJob:
         assert job.running.process == 77
         elsewhere = run(counter.desk.job(only(Permission.JOBS_READ), id_text(attempt.job_id))).running
         assert elsewhere == msgspec.structs.replace(job.running, host=None, process=None)
+        assert job.running.worker_alive is True
+        counter.bench.clock.advance_ms(WORKER_ALIVE_MS)
+        lost = run(counter.desk.job(ALL, id_text(attempt.job_id)))
+        assert (lost.state, lost.running) == ("running", msgspec.structs.replace(job.running, worker_alive=False))
 
     def test_why_it_waits_is_said_in_words(self, counter: Counter) -> None:
         body = run(counter.desk.why(ALL, counter.report()))

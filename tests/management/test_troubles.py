@@ -63,6 +63,10 @@ def test_a_queue_is_behind_when_its_oldest_waits_too_long() -> None:
 
 def test_a_queue_with_due_jobs_is_served_by_somebody() -> None:
     assert codes(queues=queue(due=1, is_served=False)) == ["no_worker"]
+    (trouble,) = troubles_of(sight(queues=queue(due=1, blocked=2, is_served=False)))
+    assert trouble.text == "No living worker serves queue images, where 3 jobs are waiting."
+    assert codes(queues=queue(blocked=1, is_served=False)) == ["no_worker"]
+    assert codes(queues=queue(blocked=1, is_served=False, is_paused=True)) == ["queue_paused"]
     assert codes(queues=queue(later=1, is_served=False)) == []
 
 

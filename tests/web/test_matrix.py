@@ -1,5 +1,6 @@
-"""Who may do what, in full, enumerated from the table of routes: each route with each permission alone and each reach
-of it; and each way to sign in with each antiforgery token and each origin, on one route of each kind."""
+"""Who may do what through the API, in full, enumerated from its table of routes: each route with each permission alone
+and each reach of it; and each way to sign in with each antiforgery token and each origin, on one route of each kind.
+`tests.web.test_page_matrix` does the same for the pages."""
 
 import itertools
 from collections.abc import Iterator
@@ -11,13 +12,12 @@ import pytest
 from runwick import Runwick
 from runwick.management.http import api, asked
 from runwick.management.http.table import TABLE
-from runwick.management.permissions import EVERYTHING, Grant, Permission
+from runwick.management.permissions import EVERYTHING, Permission
 from runwick.management.web.routes import Access, Kind, Route
 from tests.app.running import fail
-from tests.web.ground import Client, Pack, Ship, Site, basic, bearer, change, error_of, shop
+from tests.web.crossing import ORIGINS, PROOFS, REACHES, TENANTS, TOKENS, answered, grants_of, proof, token
+from tests.web.ground import GONE, Client, Pack, Ship, Site, bearer, change, error_of, shop
 
-REACHES: Final = {"all": None, "own": frozenset({"own"}), "other": frozenset({"other"})}
-"""Queues of a grant. What is asked about is in the queue ``own``."""
 LISTS: Final = {"/v1/jobs": "jobs", "/v1/queues": "queues", "/v1/events": "events", "/v1/types": "types"}
 """Answers that a reach makes shorter."""
 NOWHERE: Final = {"expectedGeneration": 7, "expectedRevision": 77}
@@ -25,25 +25,25 @@ NOWHERE: Final = {"expectedGeneration": 7, "expectedRevision": 77}
 
 
 class Scene:
-    """One job in each queue, the own one failed."""
+    """One job in each queue, each of another tenant, the own one failed."""
 
     def __init__(self, rw: Runwick) -> None:
         self.site = Site(rw)
         self.app = api(self.site.management)
-        self.own = rw.dispatch(Pack(number=7)).job_id
+        self.own = rw.dispatch(Pack(number=7), tenant=TENANTS["own"]).job_id
         fail(rw, "no_stock")
-        self.other = rw.dispatch(Ship()).job_id
+        self.other = rw.dispatch(Ship(), tenant=TENANTS["other"]).job_id
         self.client = Client(self.app, bearer())
         job = self.client.get(f"/v1/jobs/{self.own}").json()
         self.attempt = job["attempts"][0]["attemptId"]
 
-    def path(self, route: Route) -> str:
-        """The route's, about what is in the own queue."""
+    def path(self, route: Route, *, missing: bool = False) -> str:
+        """The route's, about what is in the own queue, or about what is nowhere."""
         path = route.path
         for name, value in {
-            "job_id": self.own,
-            "name": "order.pack",
-            "queue": "own",
+            "job_id": GONE if missing else self.own,
+            "name": "order.none" if missing else "order.pack",
+            "queue": "none" if missing else "own",
             "kind": "resource",
             "key:path": "line/7",
         }.items():
@@ -59,7 +59,9 @@ class Scene:
             asked.ControlsChange: [{"targets": [{"jobId": self.own, **NOWHERE}]}],
             asked.QueueChange: [{"expectedRevision": 77}],
             asked.CapacityChange: [{"capacity": 9, "expectedRevision": 77}],
-            asked.DispatchChange: [{"name": "order.pack", "payload": {"numbre": 1}, "queue": "own"}],
+            asked.DispatchChange: [
+                {"name": "order.pack", "payload": {"numbre": 1}, "queue": "own", "tenant": TENANTS["own"]}
+            ],
             asked.RevealChange: [
                 {"what": "payload"},
                 {"what": "result"},
@@ -69,11 +71,9 @@ class Scene:
         }
         return [change(**more) for more in of[route.body]]
 
-    def ask(self, route: Route, body: dict[str, Any], client: Client | None = None, **headers: str) -> Any:
-        asker = client or self.client
-        if route.method == "GET":
-            return asker.get(self.path(route), headers=headers)
-        return asker.post(self.path(route), body, headers=headers)
+    def ask(self, route: Route, body: dict[str, Any], client: Client | None = None, *, missing: bool = False) -> Any:
+        asker, path = client or self.client, self.path(route, missing=missing)
+        return asker.get(path) if route.method == "GET" else asker.post(path, body)
 
     def stands(self) -> object:
         """All that could have been changed."""
@@ -88,14 +88,6 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     rw = shop(tmp_path_factory.mktemp("shop"))
     yield Scene(rw)
     rw.close()
-
-
-def grants_of(permission: Permission, reach: str) -> list[Grant]:
-    """The permission alone; nothing where it cannot be narrowed like that."""
-    try:
-        return [Grant(permission, queues=REACHES[reach])]
-    except ValueError:
-        return []
 
 
 def is_list(route: Route) -> bool:
@@ -114,9 +106,10 @@ def expected(route: Route, body: dict[str, Any], permission: Permission, reach: 
         return {403}
     if route.body is asked.ControlsChange or is_list(route):
         return {200}
-    if reach == "other" and route.body is asked.DispatchChange:
+    is_hidden = "own" not in REACHES[reach].covers
+    if is_hidden and route.body is asked.DispatchChange:
         return {403}
-    if reach == "other" and ("{job_id}" in route.path or "{queue}" in route.path or "{name}" in route.path):
+    if is_hidden and ("{job_id}" in route.path or "{queue}" in route.path or "{name}" in route.path):
         return {404}
     if route.body is asked.DispatchChange:
         return {400}
@@ -127,10 +120,10 @@ def within_reach(route: Route, answer: dict[str, Any], reach: str, scene: Scene)
     """Whether the answer holds nothing that the reach does not cover."""
     if route.body is asked.ControlsChange:
         [result] = answer["results"]
-        return bool(result["code"] == ("not_found" if reach == "other" else "stale_generation"))
-    own, other = {"own", "order.pack", scene.own}, {"other", "order.ship", scene.other}
+        return bool(result["code"] == ("stale_generation" if "own" in REACHES[reach].covers else "not_found"))
+    of = {"own": {"own", "order.pack", scene.own}, "other": {"other", "order.ship", scene.other}}
     shown = {text for each in answer[LISTS[route.path]] for text in each.values() if isinstance(text, str)}
-    return not shown & {"all": set(), "own": other, "other": own}[reach]
+    return all(bool(shown & words) is (queue in REACHES[reach].covers) for queue, words in of.items())
 
 
 def test_every_route_with_every_permission_and_reach(scene: Scene) -> None:
@@ -148,6 +141,11 @@ def test_every_route_with_every_permission_and_reach(scene: Scene) -> None:
             reveals += route.kind is Kind.REVEAL and response.status_code == 200
             if response.status_code == 403:
                 assert error_of(response)["code"] == "forbidden", where
+            if response.status_code == 404:
+                twin = scene.ask(route, body, missing=True)
+                assert (twin.status_code, twin.headers, twin.content) == (404, response.headers, response.content), (
+                    where
+                )
             if response.status_code == 200 and (route.body is asked.ControlsChange or is_list(route)):
                 assert within_reach(route, response.json(), reach, scene), where
     assert asked_times > len(list(TABLE)) * len(Permission)
@@ -165,38 +163,6 @@ def test_without_grants_there_is_nothing_but_signing_in(scene: Scene) -> None:
             assert scene.ask(route, body).status_code == (200 if route.needs is Access.SIGNED_IN else 403)
 
 
-PROOFS: Final = ("none", "bad cookie", "bad basic", "bad bearer", "cookie", "basic", "bearer")
-TOKENS: Final = ("none", "bad", "another's", "good")
-ORIGINS: Final = {
-    "none": {},
-    "ours": {"origin": "https://ops.example.com", "sec-fetch-site": "same-origin"},
-    "foreign": {"origin": "https://evil.example", "sec-fetch-site": "cross-site"},
-    "opaque": {"origin": "null"},
-    "told by the browser alone": {"sec-fetch-site": "cross-site"},
-}
-
-
-def proof(scene: Scene, name: str) -> dict[str, str]:
-    headers: dict[str, dict[str, str]] = {
-        "none": {},
-        "bad cookie": {"cookie": scene.site.cookie()[:-2]},
-        "bad basic": basic(password="wrong"),
-        "bad bearer": {"authorization": "Bearer nobody's"},
-        "cookie": {"cookie": scene.site.cookie()},
-        "basic": basic(),
-        "bearer": bearer(),
-    }
-    return headers[name]
-
-
-def token(scene: Scene, name: str, headers: dict[str, str]) -> dict[str, str]:
-    if name == "none":
-        return {}
-    whose = headers if name == "good" else basic("other")
-    answer = Client(scene.app, whose).get("/v1/antiforgery").json()
-    return {"x-runwick-antiforgery": "bad" if name == "bad" else answer.get("token", "no token without signing in")}
-
-
 @pytest.mark.parametrize(
     ("method", "path", "served"),
     [("GET", "/v1/jobs", 200), ("POST", "/v1/jobs/{job_id}/cancel", 409), ("POST", "/v1/jobs/{job_id}/reveal", 200)],
@@ -206,14 +172,11 @@ def test_every_proof_token_and_origin(scene: Scene, method: str, path: str, serv
     before = scene.stands()
     for signed_in, given, origin in itertools.product(PROOFS, TOKENS, ORIGINS):
         scene.site.clock.advance_ms(60_001)  # so that bad passwords are not counted together
-        headers = proof(scene, signed_in)
-        client = Client(scene.app, {**headers, **token(scene, given, headers), **ORIGINS[origin]})
+        headers = proof(scene.site, signed_in)
+        sent = token(scene.app, given, headers)
+        guard = {} if sent is None else {"x-runwick-antiforgery": sent}
+        client = Client(scene.app, {**headers, **guard, **ORIGINS[origin]})
         status = scene.ask(route, scene.bodies(route)[0], client).status_code
-        is_meant = signed_in == "bearer" or (given == "good" and origin in ("none", "ours"))
-        if signed_in == "none" or signed_in.startswith("bad"):
-            assert status == 401, (signed_in, given, origin)
-        elif route.kind is Kind.READ or is_meant:
-            assert status == served, (signed_in, given, origin)
-        else:
-            assert status == 403, (signed_in, given, origin)
+        expected = answered(signed_in, given, origin, served, reads=route.kind is Kind.READ)
+        assert status == expected, (signed_in, given, origin)
     assert scene.stands() == before

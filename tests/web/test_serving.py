@@ -338,6 +338,10 @@ class TestFailures:
         assert (response.status_code, told["code"]) == (503, error.code)  # type: ignore[attr-defined]
         assert "secret" not in response.text
         assert told["incident"] in caplog.text
+        assert "secret" in caplog.text
+        # While a store is away, each request in turn is refused for it.
+        assert ("Traceback" in caplog.text) is not isinstance(error, StoreUnavailable)
+        assert isinstance(error, StoreUnavailable) is (len(caplog.text.splitlines()) == 1)
 
     def test_a_scheme_that_fails_lets_nobody_in(self, rw: Runwick, caplog: pytest.LogCaptureFixture) -> None:
         site = Site(rw)

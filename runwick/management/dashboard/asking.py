@@ -24,8 +24,8 @@ class Notices(msgspec.Struct, frozen=True, kw_only=True):
     """A word that stands for a sentence; one that stands for none is passed over."""
 
 
-class RunsQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which runs."""
+class JobsQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs."""
 
     state: tuple[JobState, ...] = ()
     name: str | None = None
@@ -97,7 +97,7 @@ class AuditQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kept(self) -> dict[str, object]:
-        """As `RunsQuery.kept`."""
+        """As `JobsQuery.kept`."""
         shown: dict[str, object] = {"action": self.action, "actor": self.actor, "job": self.job, "target": self.target}
         return {**shown, "from": self.from_, "until": self.until}
 
@@ -121,46 +121,46 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def seen_at(self) -> tuple[str, ...]:
         """Where what it is about can be looked at again, as `href` takes it."""
-        return ("/runs",)
+        return ("/jobs",)
 
 
 class ControlForm(Form, frozen=True, kw_only=True):
-    """Some runs as they were shown."""
+    """Some jobs as they were shown."""
 
     target: tuple[str, ...] = ()
     """``id:generation:revision`` each."""
     one: bool = False
-    """It comes from the page of a run, and leads back there."""
+    """It comes from the page of a job, and leads back there."""
 
     @property
     def seen_at(self) -> tuple[str, ...]:
-        return ("/runs/", self.target[0].partition(":")[0]) if self.one and self.target else ("/runs",)
+        return ("/jobs/", self.target[0].partition(":")[0]) if self.one and self.target else ("/jobs",)
 
     @property
     def targets(self) -> list[JobTarget]:
-        """The runs.
+        """The jobs.
 
         Raises:
             InvalidArgument: there are none or too many, or one cannot be read.
         """
         if not 1 <= len(self.target) <= TARGETS_MAX:
-            message = f"{len(self.target)} runs are selected; select 1 to {TARGETS_MAX}"
+            message = f"{len(self.target)} jobs are selected; select 1 to {TARGETS_MAX}"
             raise InvalidArgument("invalid_argument", message)
         return [target_of(text) for text in self.target]
 
 
 class LookForm(Form, frozen=True, kw_only=True):
-    """One run whose stack is asked for."""
+    """One job whose stack is asked for."""
 
     target: str
 
     @property
     def seen_at(self) -> tuple[str, ...]:
-        return ("/runs/", self.target.partition(":")[0])
+        return ("/jobs/", self.target.partition(":")[0])
 
 
 class RevealForm(Form, frozen=True, kw_only=True):
-    """One secret of one run."""
+    """One secret of one job."""
 
     what: Secret
     attempt: str | None = None
@@ -202,14 +202,14 @@ class ThemeForm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def target_of(text: str) -> JobTarget:
-    """One run as it was shown.
+    """One job as it was shown.
 
     Raises:
         InvalidArgument: it cannot be read.
     """
     job_id, *numbers = text.split(":")
     if len(numbers) != 2 or not all(number.isascii() and number.isdecimal() and len(number) < 16 for number in numbers):
-        raise InvalidArgument("invalid_argument", "a selected run cannot be read; look at the list again")
+        raise InvalidArgument("invalid_argument", "a selected job cannot be read; look at the list again")
     return JobTarget.of(job_id, int(numbers[0]), int(numbers[1]))
 
 

@@ -39,6 +39,7 @@ class Step(msgspec.Struct, frozen=True):
 class Marked(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of one attempt that are compared with those of others; they are named as in `plots.FIGURES`."""
 
+    generation: int
     number: int
     wall_us: int | None
     cpu_us: int | None
@@ -71,6 +72,7 @@ def marked(job: JobDetailBody) -> Marked | None:
     for attempt in reversed(job.attempts):
         if (usage := attempt.usage) is not None:
             return Marked(
+                generation=attempt.generation,
                 number=attempt.number,
                 wall_us=usage.wall_us,
                 cpu_us=cpu_us(usage),

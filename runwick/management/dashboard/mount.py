@@ -7,12 +7,12 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from runwick.management.dashboard.capacity import CapacityPages
+from runwick.management.dashboard.job import JobPages
+from runwick.management.dashboard.jobs import JobsPages
 from runwick.management.dashboard.overview import FigurePages
 from runwick.management.dashboard.queues import QueuePages
 from runwick.management.dashboard.refusing import refused_page
 from runwick.management.dashboard.rendering import Rendering
-from runwick.management.dashboard.run import RunPages
-from runwick.management.dashboard.runs import RunsPages
 from runwick.management.dashboard.trail import TrailPages
 from runwick.management.web.calls import Call
 from runwick.management.web.management import Management
@@ -38,7 +38,7 @@ def mounted(management: Management, title: str, sign_out_path: str | None) -> AS
 
 def table(rendering: Rendering) -> Table:
     """Every page and form, with the rule of each."""
-    groups = (FigurePages, RunsPages, RunPages, QueuePages, CapacityPages, TrailPages)
+    groups = (FigurePages, JobsPages, JobPages, QueuePages, CapacityPages, TrailPages)
     rows = [row for group in groups for row in group(rendering).routes()]
     return Table([*rows, _static(rendering)])
 

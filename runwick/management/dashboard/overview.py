@@ -23,10 +23,10 @@ class FigurePages:
         """Their rows."""
         return [
             Route(method="GET", path="/", needs=Permission.JOBS_READ, handler=self.overview, summary="overview"),
-            Route(method="GET", path="/jobs", needs=Permission.JOBS_READ, handler=self.types, summary="job types"),
+            Route(method="GET", path="/types", needs=Permission.JOBS_READ, handler=self.types, summary="job types"),
             Route(
                 method="GET",
-                path="/jobs/{name:path}",
+                path="/types/{name:path}",
                 needs=Permission.JOBS_READ,
                 handler=self.type,
                 summary="one type",

@@ -18,11 +18,11 @@ class Page(msgspec.Struct, frozen=True):
 PAGES: Final = (
     Page("Overview", "/", Permission.JOBS_READ),
     Page("Jobs", "/jobs", Permission.JOBS_READ),
-    Page("Runs", "/runs", Permission.JOBS_READ),
+    Page("Types", "/types", Permission.JOBS_READ),
     Page("Queues", "/queues", Permission.QUEUES_READ),
     Page("Workers", "/workers", Permission.CAPACITY_READ),
     Page("Pools", "/pools", Permission.CAPACITY_READ),
-    Page("Scopes and windows", "/scopes", Permission.CAPACITY_READ),
+    Page("Limits", "/scopes", Permission.CAPACITY_READ),
     Page("Audit", "/audit", Permission.AUDIT_READ),
     Page("Settings", "/settings", Permission.SETTINGS_READ),
 )

@@ -20,6 +20,8 @@ DOTS_MAX: Final = 600
 _TREND_WIDTH: Final = 160
 _TREND_HEIGHT: Final = 36
 _STRIP_WIDTH: Final = 420
+_APART: Final = 120
+"""Nearer than this, two texts below a strip could touch."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 68, 10, 10, 26
 _CLOUD_WIDTH: Final = 420
 _CLOUD_HEIGHT: Final = 220
@@ -68,6 +70,19 @@ class Strip(msgspec.Struct, frozen=True):
     marks: tuple[Mark, ...]
     """Lowest, quarter, median, three quarters, 90 %, 99 %, highest."""
     this: Mark | None
+
+    @property
+    def ends(self) -> tuple[Mark, ...]:
+        """What stands below it: the lowest and the highest value, or both in one text where they lie too close."""
+        low, _, median, *_, high = self.marks
+        if high.at - low.at > _APART:
+            return low, high
+        text = low.text if low.text == high.text else f"{low.text} to {high.text}"
+        return (Mark(median.at, text),)
+
+    def anchor(self, mark: Mark) -> str:
+        """On which side of its mark a text stands, so that it stays inside."""
+        return "start" if mark.at < 90 else "end" if mark.at > self.width - 90 else "middle"
 
 
 class Dot(msgspec.Struct, frozen=True):

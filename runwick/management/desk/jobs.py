@@ -25,6 +25,7 @@ from runwick.management.desk.shown import (
     time_text,
     wait_body,
 )
+from runwick.management.desk.workers import is_alive
 from runwick.management.permissions import CONTROLS, Caller, Permission
 from runwick.management.service import CommandId
 
@@ -66,8 +67,10 @@ class JobDesk(Ground):
         caller.allowed.need(Permission.JOBS_READ)
         record = await self._job(caller, Permission.JOBS_READ, id_bytes(job_id))
         workers = [] if record.worker is None else await self._ask(self._store.workers(self.application))
+        holder = next((each for each in workers if each.presence.worker == record.worker), None)
+        alive = None if holder is None else is_alive(holder, self._store.now_ms())
         shows_place = caller.allowed.has(Permission.CAPACITY_READ)
-        return job_detail_body(record, running_body(record, workers, shows_place=shows_place))
+        return job_detail_body(record, running_body(record, holder, worker_alive=alive, shows_place=shows_place))
 
     async def why(self, caller: Caller, job_id: str) -> WaitBody:
         """Every reason for which a job waits; needs `Jobs.Read` and raises as `job`."""

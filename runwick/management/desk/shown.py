@@ -1,7 +1,5 @@
 """From what stores answer to what operators are told: ids as text, times as ISO 8601. It decides nothing."""
 
-from collections.abc import Sequence
-
 import msgspec
 
 from runwick.contracts.activity import WorkerRecord
@@ -85,12 +83,13 @@ def job_detail_body(job: JobRecord, running: RunningBody | None) -> JobDetailBod
     )
 
 
-def running_body(job: JobRecord, workers: Sequence[WorkerRecord], *, shows_place: bool) -> RunningBody | None:
+def running_body(
+    job: JobRecord, holder: WorkerRecord | None, *, worker_alive: bool | None, shows_place: bool
+) -> RunningBody | None:
     """What is known of the attempt under way, and on which host and in which process it runs where that may be seen;
     None when nobody holds the job."""
     if job.worker is None or job.attempt_id is None:
         return None
-    holder = next((each for each in workers if each.presence.worker == job.worker), None)
     executors = () if holder is None else holder.executors
     executor = next((each for each in executors if each.attempt_id == job.attempt_id), None)
     begun_at_ms = job.begun_at_ms
@@ -99,6 +98,7 @@ def running_body(job: JobRecord, workers: Sequence[WorkerRecord], *, shows_place
     return RunningBody(
         attempt_id=id_text(job.attempt_id),
         worker=id_text(job.worker),
+        worker_alive=worker_alive,
         host=holder.presence.host if holder is not None and shows_place else None,
         process=executor.process if executor is not None and shows_place else None,
         executor=None if executor is None else executor.number,

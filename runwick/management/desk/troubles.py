@@ -87,8 +87,9 @@ def _admission(sight: Sight) -> Iterator[TroubleBody]:
 
 def _unserved(sight: Sight) -> Iterator[TroubleBody]:
     for queue in sight.queues:
-        if queue.backlog.due and not queue.is_paused and not queue.is_served:
-            text = f"No living worker serves queue {queue.backlog.queue}, where {_jobs(queue.backlog.due)} due."
+        stuck = queue.backlog.due + queue.backlog.blocked
+        if stuck and not queue.is_paused and not queue.is_served:
+            text = f"No living worker serves queue {queue.backlog.queue}, where {_jobs(stuck, 'waiting')}."
             yield TroubleBody(code="no_worker", severity="error", text=text, queue=queue.backlog.queue)
 
 

@@ -25,6 +25,7 @@ from runwick.contracts.errors import (
     OutcomeUnknown,
     RunwickError,
     StoreError,
+    StoreUnavailable,
     UniquenessConflict,
 )
 from runwick.management.bodies import ControlBody
@@ -182,12 +183,14 @@ def refusal_of(error: Exception, command_id: str | None = None) -> Refusal:
         case AdmissionClosed() | LocalCapacityExceeded():
             return Refusal(503, error.code, error.message, headers={"Retry-After": "1"}, command_id=command_id)
         case StoreError():
-            incident = _logged(logging.ERROR, 1403, "a request of management met its store's refusal", error)
+            # A store that is away refuses each request in turn: its sentence says it all, and the stack nothing more.
+            text = "a request of management met its store's refusal"
+            incident = _logged(1403, text, error, has_stack=not isinstance(error, StoreUnavailable))
             message = "the store cannot do this now"
             return Refusal(
                 503, error.code, message, headers={"Retry-After": "1"}, command_id=command_id, incident=incident
             )
-    incident = _logged(logging.ERROR, 1402, "a request of management failed", error)
+    incident = _logged(1402, "a request of management failed", error, has_stack=True)
     message = "something went wrong; the log has more under the incident's id"
     return Refusal(500, "internal_error", message, command_id=command_id, incident=incident)
 
@@ -195,9 +198,13 @@ def refusal_of(error: Exception, command_id: str | None = None) -> Refusal:
 _UNKNOWN: Final = "it may or may not have been done; the same request with the same commandId tells"
 
 
-def _logged(level: int, event_id: int, text: str, error: Exception) -> str:
-    incident = str(uuid.uuid4())
-    _log.log(level, "[%d] %s, incident %s", event_id, text, incident, exc_info=error, extra={"event_id": event_id})
+def _logged(event_id: int, text: str, error: Exception, *, has_stack: bool) -> str:
+    """One line, and the stack where that is asked for; returns the id of the incident."""
+    incident, extra = str(uuid.uuid4()), {"event_id": event_id}
+    if has_stack:
+        _log.error("[%d] %s, incident %s", event_id, text, incident, exc_info=error, extra=extra)
+    else:
+        _log.error("[%d] %s, incident %s: %s", event_id, text, incident, " ".join(str(error).split()), extra=extra)
     return incident
 
 

@@ -1,4 +1,4 @@
-// One action upon all runs that match the filter of the page: it walks the list in hundreds, shows what it found, and
+// One action upon all jobs that match the filter of the page: it walks the list in hundreds, shows what it found, and
 // after a yes acts in hundreds, with progress and a list of what was refused. It reads and posts what a person would.
 
 const HUNDRED = 100;
@@ -30,7 +30,7 @@ class Walk {
 
   async open() {
     this.dialog = element("dialog", { "aria-labelledby": "walk-title" });
-    this.title = element("h2", { id: "walk-title" }, "All runs that match");
+    this.title = element("h2", { id: "walk-title" }, "All jobs that match");
     this.status = element("p", { role: "status" }, "Reading…");
     this.body = element("div", { class: "stack" });
     this.ways = element("div", { class: "row" });
@@ -61,13 +61,13 @@ class Walk {
   }
 
   preview() {
-    this.status.textContent = `${this.found.length.toLocaleString("en")} runs match. What shall be done with them?`;
+    this.status.textContent = `${this.found.length.toLocaleString("en")} jobs match. What shall be done with them?`;
     const list = element("ul");
     const ways = [["Close", "", () => this.dialog.close()]];
     for (const action of this.actions) {
-      const fit = this.found.filter((run) => APPLIES[action].includes(run.state));
-      const states = [...new Set(fit.map((run) => run.state))];
-      const parts = states.map((state) => `${fit.filter((run) => run.state === state).length.toLocaleString("en")} ${state}`);
+      const fit = this.found.filter((job) => APPLIES[action].includes(job.state));
+      const states = [...new Set(fit.map((job) => job.state))];
+      const parts = states.map((state) => `${fit.filter((job) => job.state === state).length.toLocaleString("en")} ${state}`);
       list.append(element("li", {}, fit.length ? `${action}: ${parts.join(", ")}` : `${action}: none is in a state for it`));
       if (fit.length) ways.push([`${capital(action)} ${fit.length.toLocaleString("en")}`, action === "cancel" ? "danger" : "main", () => this.tried(() => this.act(action, fit))]);
     }
@@ -106,12 +106,12 @@ class Walk {
     this.offer(["Show the list again", "main", () => location.reload()]);
   }
 
-  fields(runs) {
+  fields(jobs) {
     const fields = new URLSearchParams();
     fields.set("antiforgery", this.form.elements.antiforgery.value);
     fields.set("command", crypto.randomUUID?.() ?? uuid());
     fields.set("reason", this.form.elements.reason.value);
-    for (const run of runs) fields.append("target", run.target);
+    for (const job of jobs) fields.append("target", job.target);
     return fields;
   }
 

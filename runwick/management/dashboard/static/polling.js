@@ -1,5 +1,5 @@
 // Reads the page again every few seconds while it can be seen, and turns the main part into what it is now. It waits while
-// somebody is choosing: with runs selected, a form opened or a dialog shown, nothing moves under his hands. When the page
+// somebody is choosing: with jobs selected, a form opened or a dialog shown, nothing moves under his hands. When the page
 // cannot be read, a line at its top says so until it can. A page that says "not now" is tried until it says something else.
 import { morph } from "./morphing.js";
 import { tell } from "./told.js";

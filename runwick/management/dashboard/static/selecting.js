@@ -1,4 +1,4 @@
-// All runs of a page with one click, and how many are selected.
+// All jobs of a page with one click, and how many are selected.
 export function startSelecting() {
   const form = document.querySelector("[data-selection]");
   if (!form) return;

@@ -1,4 +1,4 @@
-"""The list of runs, and what is done to several of them."""
+"""The list of jobs, and what is done to several of them."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 from runwick.contracts.controls import ControlAction
 from runwick.contracts.states import JobState
 from runwick.management.bodies import ControlBody
-from runwick.management.dashboard.asking import PAGE_ROWS, ControlForm, RunsQuery
+from runwick.management.dashboard.asking import PAGE_ROWS, ControlForm, JobsQuery
 from runwick.management.dashboard.refusing import refusal_text
 from runwick.management.dashboard.rendering import Rendering, href
 from runwick.management.permissions import CONTROLS, Permission
@@ -20,7 +20,7 @@ MATCHING_ROWS: Final = 100
 """Rows of a page as the walk over all that match reads them."""
 
 
-class RunsPages:
+class JobsPages:
     """Handlers of the list and its forms.
 
     Args:
@@ -35,29 +35,29 @@ class RunsPages:
         controls = [
             Route(
                 method="POST",
-                path=f"/runs/{action}",
+                path=f"/jobs/{action}",
                 needs=CONTROLS[action],
                 kind=Kind.CHANGE,
                 body=ControlForm,
                 handler=self._controlling(action),
-                summary=f"{action} runs",
+                summary=f"{action} jobs",
             )
             for action in ACTIONS
         ]
         needs = Permission.JOBS_READ
-        listed = Route(method="GET", path="/runs", needs=needs, query=RunsQuery, handler=self.runs, summary="runs")
+        listed = Route(method="GET", path="/jobs", needs=needs, query=JobsQuery, handler=self.jobs, summary="jobs")
         return [listed, *controls]
 
-    async def runs(self, call: Call) -> Response:
-        """The runs of a filter."""
-        query: RunsQuery = call.query
+    async def jobs(self, call: Call) -> Response:
+        """The jobs of a filter."""
+        query: JobsQuery = call.query
         body = await call.desk.jobs(call.caller, query.chosen, call.cursor_in(query.cursor), query.limit)
         suggestions = await _suggestions(call) if query.limit == PAGE_ROWS else {}
         cursor = call.cursor_out(body.cursor)
         limit = None if query.limit == PAGE_ROWS else query.limit
         return self._rendering.page(
             call,
-            "runs.html",
+            "jobs.html",
             body=body,
             chosen=query.kept,
             suggestions=suggestions,
@@ -65,8 +65,8 @@ class RunsPages:
             states=[state.value for state in JobState],
             actions=[action.value for action in ACTIONS if call.may(CONTROLS[action])],
             shows_tenant=any(job.tenant is not None for job in body.jobs),
-            next_link=href(call.request, "/runs", **query.kept, limit=limit, cursor=cursor),
-            matching_link=href(call.request, "/runs", **query.kept, limit=MATCHING_ROWS),
+            next_link=href(call.request, "/jobs", **query.kept, limit=limit, cursor=cursor),
+            matching_link=href(call.request, "/jobs", **query.kept, limit=MATCHING_ROWS),
         )
 
     def _controlling(self, action: ControlAction) -> Handler:
@@ -96,7 +96,7 @@ async def _suggestions(call: Call) -> dict[str, list[str]]:
 
 
 def _back(call: Call, action: ControlAction, answer: ControlBody) -> Response:
-    """To the page of the one run that it was about.
+    """To the page of the one job that it was about.
 
     Raises:
         Refusal: nothing was done.
@@ -106,4 +106,4 @@ def _back(call: Call, action: ControlAction, answer: ControlBody) -> Response:
         now = Now(generation=answer.generation, revision=answer.revision, state=state)
         raise refused_result(answer.code, answer.command_id, now)
     notice = "asked" if answer.cancel_requested else action.value
-    return RedirectResponse(href(call.request, "/runs/", answer.job_id, notice=notice), 303)
+    return RedirectResponse(href(call.request, "/jobs/", answer.job_id, notice=notice), 303)

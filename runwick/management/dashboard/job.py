@@ -1,4 +1,4 @@
-"""The page of one run: where it stands and why, what its attempts cost, and what is shown only on request."""
+"""The page of one job: where it stands and why, what its attempts cost, and what is shown only on request."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
+from runwick.contracts.codes import CODES
 from runwick.contracts.controls import ControlAction
 from runwick.contracts.errors import RunwickError
 from runwick.contracts.identity import id_bytes
@@ -16,8 +17,8 @@ from runwick.contracts.states import TERMINAL_STATES, JobState
 from runwick.management.bodies import AuditBody, JobDetailBody, RevealBody, TypeDetailBody, WaitBody
 from runwick.management.dashboard import history
 from runwick.management.dashboard.asking import LookForm, Notices, RevealForm, target_of
+from runwick.management.dashboard.jobs import ACTIONS
 from runwick.management.dashboard.rendering import Rendering, href
-from runwick.management.dashboard.runs import ACTIONS
 from runwick.management.desk.ground import PAGE_MAX
 from runwick.management.permissions import CONTROLS, SECRETS, Permission
 from runwick.management.web.calls import Call
@@ -32,7 +33,7 @@ NOTICES: Final = {
     "look": "Its worker was asked for the stack; reveal it in a second or two.",
 }
 EXPLAINED: Final = {
-    "cancel": "A waiting run ends at once. One that runs is asked to stop, and may still succeed before it does.",
+    "cancel": "A waiting job ends at once. One that runs is asked to stop, and may still succeed before it does.",
     "retry": "It is due at once, as a new generation with its full budget again: {budget}.",
     "rerun": "It has succeeded. It is due again at once, as a new generation with its full budget: {budget}.",
 }
@@ -51,7 +52,7 @@ _APPLIES: Final = {
 }
 
 
-class RunPages:
+class JobPages:
     """Handlers of that page and its forms.
 
     Args:
@@ -66,15 +67,15 @@ class RunPages:
         return [
             Route(
                 method="GET",
-                path="/runs/{job_id}",
+                path="/jobs/{job_id}",
                 needs=Permission.JOBS_READ,
                 query=Notices,
-                handler=self.run,
-                summary="one run",
+                handler=self.job,
+                summary="one job",
             ),
             Route(
                 method="POST",
-                path="/runs/{job_id}/reveal",
+                path="/jobs/{job_id}/reveal",
                 needs=frozenset(SECRETS.values()),
                 kind=Kind.REVEAL,
                 body=RevealForm,
@@ -83,7 +84,7 @@ class RunPages:
             ),
             Route(
                 method="POST",
-                path="/runs/{job_id}/look",
+                path="/jobs/{job_id}/look",
                 needs=CONTROLS[ControlAction.LOOK],
                 kind=Kind.CHANGE,
                 body=LookForm,
@@ -92,18 +93,19 @@ class RunPages:
             ),
         ]
 
-    async def run(self, call: Call) -> Response:
-        """Everything about one run that is not private."""
+    async def job(self, call: Call) -> Response:
+        """Everything about one job that is not private."""
         job = await call.desk.job(call.caller, call.path("job_id"))
         why, spreads, records = await asyncio.gather(_why(call, job), _spreads(call, job), _records(call, job))
         covers = call.caller.allowed.covers
         can_read_error = covers(Permission.JOBS_READ_ERROR, job.queue, job.tenant)
         return self._rendering.page(
             call,
-            "run.html",
+            "job.html",
             job=job,
             why=why,
             as_of=why.as_of,
+            hint=_hint(job),
             notice=NOTICES.get(call.query.notice or ""),
             explained={action: text.format(budget=_budget(job)) for action, text in EXPLAINED.items()},
             actions=[
@@ -134,7 +136,7 @@ class RunPages:
         (answer,) = await call.desk.control(call.caller, ControlAction.LOOK, targets, form.reason, form.command_id)
         if answer.code is not None:
             raise refused_result(answer.code, answer.command_id)
-        return RedirectResponse(href(call.request, "/runs/", answer.job_id, notice="look"), 303)
+        return RedirectResponse(href(call.request, "/jobs/", answer.job_id, notice="look"), 303)
 
 
 async def _why(call: Call, job: JobDetailBody) -> WaitBody:
@@ -156,6 +158,12 @@ async def _spreads(call: Call, job: JobDetailBody) -> TypeDetailBody | None:
         if error.code != "not_found":
             raise
         return None
+
+
+def _hint(job: JobDetailBody) -> str | None:
+    """What the reason for which a job failed asks of people, as far as it is one of ours."""
+    row = CODES.get(job.code or "") if job.state is JobState.FAILED else None
+    return None if row is None else row.hint
 
 
 def _budget(job: JobDetailBody) -> str:
