@@ -23,7 +23,7 @@ $(VENV)/.ready: pyproject.toml $(NATIVE)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
 
-demo: setup ## run the main job: every core busy, every cost shown (STORE=postgres: on a server of its own)
+demo: setup ## run the main job: every core busy, every cost shown (STORE=postgres, STORE=redis: on a server of its own)
 	$(BIN)/python -m examples.stdlib.demo --store $(STORE)
 
 # Processes that tests start read the sources compiled, also where Python may not keep what it compiles.
@@ -44,7 +44,7 @@ format: setup ## rewrite the files in the project's format
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-bench: setup ## measure throughput, latency, claims, rates and the share of the cores in handlers (STORE=postgres as well)
+bench: setup ## measure throughput, latency, claims, rates and the share of the cores in handlers (STORE=postgres, STORE=redis as well)
 	$(BIN)/python -m scripts.bench all --store $(STORE)
 
 bench-peers: setup $(PEERS)/.ready ## measure throughput on PostgreSQL, beside another job system

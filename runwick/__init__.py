@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         JobDefaults,
         PostgresOptions,
         ProducerOptions,
+        RedisOptions,
         SqliteOptions,
         WorkerOptions,
     )
@@ -125,6 +126,7 @@ __all__ = [
     "JobDefaults",
     "PostgresOptions",
     "ProducerOptions",
+    "RedisOptions",
     "SqliteOptions",
     "WorkerOptions",
     # dispatch
@@ -189,6 +191,7 @@ _ELSEWHERE = {
     "JobDefaults": "runwick.config.options",
     "PostgresOptions": "runwick.config.options",
     "ProducerOptions": "runwick.config.options",
+    "RedisOptions": "runwick.config.options",
     "SqliteOptions": "runwick.config.options",
     "WorkerOptions": "runwick.config.options",
 }

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import pytest
 
-from scripts.servers.postgres import ROOM_BYTES, SHARED_MEMORY
-from tests.servers import database, empty_database, postgres
+from scripts.servers.kept import ROOM_BYTES, SHARED_MEMORY
+from tests.servers import bare_redis, database, empty_database, empty_redis, postgres, redis_server
 
-__all__ = ["database", "empty_database", "postgres"]
+__all__ = ["bare_redis", "database", "empty_database", "empty_redis", "postgres", "redis_server"]
 
 FILES: Final = SHARED_MEMORY / f"runwick-tests-{os.getuid()}"
 """Where there is room, tests and all that they start keep temporary files here: nothing that a test proves depends on

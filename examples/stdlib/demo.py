@@ -3,9 +3,9 @@
     migrate a fresh store ─▶ dispatch a job per module ─▶ runwick-supervise --until-empty ─▶ read results ─▶ report
                                                             (a child; its JSON lines drive the progress bar)
 
-The store is a SQLite file, or with ``STORE=postgres`` a PostgreSQL server that the demo starts and stops. On two cores
-it takes about 15 seconds, since the library's own tests are examined too. Ctrl-C lets running handlers end and stops;
-once more stops them by force.
+The store is a SQLite file, or with ``STORE=postgres`` and ``STORE=redis`` a server that the demo starts and stops. On
+two cores it takes about 15 seconds, since the library's own tests are examined too. Ctrl-C lets running handlers end
+and stops; once more stops them by force.
 
 What it leaves in ``.runwick`` is the store of its last run, for the two commands that it ends with: one job, and the
 dashboard on all of them. The next run takes its place, so never more than one of each kind is kept.
@@ -34,10 +34,12 @@ SUPERVISE = ["--until-empty", "--log-format", "json", "--progress-interval", "20
 BATCH = 100
 """Jobs per dispatch: the most that fit in one transaction."""
 COSTLIEST = 5
+LEFT = {"sqlite": "file", "postgres": "dump", "redis": "copy of its files"}
+"""What the demo leaves of each kind of store."""
 
 
 @click.command()
-@click.option("--store", type=click.Choice(["sqlite", "postgres"]), default="sqlite", show_default=True)
+@click.option("--store", type=click.Choice([*LEFT]), default="sqlite", show_default=True)
 @click.option("--modules", type=click.IntRange(min=1), help="Examine only so many. [default: all]")
 def main(store: str, modules: int | None) -> None:
     """Run the demo; ends with the supervisor's exit status, or with 130 after Ctrl-C."""
@@ -48,11 +50,15 @@ def main(store: str, modules: int | None) -> None:
     if not console.is_terminal:
         console.width = 120
     try:
-        status = _on_a_file(console, modules) if store == "sqlite" else _on_a_server(console, modules)
+        match store:
+            case "sqlite":
+                status = _on_a_file(console, modules)
+            case "postgres":
+                status = _on_postgres(console, modules)
+            case _:
+                status = _on_redis(console, modules)
     except KeyboardInterrupt:
-        console.print(
-            f"Stopped. Every job that was confirmed is still in the {'file' if store == 'sqlite' else 'dump'}."
-        )
+        console.print(f"Stopped. Every job that was confirmed is still in the {LEFT[store]}.")
         status = 130
     sys.exit(status)
 
@@ -66,11 +72,18 @@ def _on_a_file(console: Console, modules: int | None) -> int:
     return _run(console, modules, lambda: Kept("the SQLite file"))
 
 
-def _on_a_server(console: Console, modules: int | None) -> int:
+def _on_postgres(console: Console, modules: int | None) -> int:
     from examples.stdlib.postgres import BRING_BACK, cpu_s, served
 
     with served() as server:
         return _run(console, modules, lambda: Kept("PostgreSQL", (server.pid, cpu_s(server)), BRING_BACK))
+
+
+def _on_redis(console: Console, modules: int | None) -> int:
+    from examples.stdlib.redis import BRING_BACK, cpu_s, served
+
+    with served() as server:
+        return _run(console, modules, lambda: Kept("Redis", (server.pid, cpu_s(server)), BRING_BACK))
 
 
 def _run(console: Console, modules: int | None, kept: Callable[[], Kept]) -> int:

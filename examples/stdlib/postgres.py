@@ -10,19 +10,18 @@ However that is told to stop, the server goes after it.
 import contextlib
 import importlib.util
 import os
-import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psutil
 
+from examples.stdlib.serving import FOLDER, place, run_beside
 from scripts.servers.postgres import PostgresServer
 from scripts.servers.variables import variables
 
-DUMP = Path(".runwick/demo.dump")
+DUMP = FOLDER / "demo.dump"
 BRING_BACK = ".venv/bin/python -m examples.stdlib.postgres"
 DATABASE = "demo"
 
@@ -51,20 +50,12 @@ def main(command: Sequence[str]) -> int:
         return 2
     with _server():
         _complete("pg_restore", f"--dbname={DATABASE}", str(DUMP))
-        with subprocess.Popen(command) as child:
-            # A Ctrl-C at the terminal reaches it as well, a TERM does not.
-            signal.signal(signal.SIGINT, lambda *_: None)
-            signal.signal(signal.SIGTERM, lambda *_: child.terminate())
-            return child.wait()
+        return run_beside(command)
 
 
 @contextlib.contextmanager
 def _server() -> Iterator[PostgresServer]:
-    DUMP.parent.mkdir(exist_ok=True)
-    place = DUMP.parent.absolute()
-    if os.getuid() == 0 and not all(folder.stat().st_mode & 0o001 for folder in (place, *place.parents)):
-        place = Path(tempfile.gettempdir())  # the server is another user then, who must be able to enter
-    with PostgresServer(place) as server:
+    with PostgresServer(place()) as server:
         os.environ["RUNWICK_STORE"] = server.create_database(DATABASE)
         yield server
 

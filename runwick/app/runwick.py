@@ -41,6 +41,7 @@ from runwick.config.options import (
     JobDefaults,
     PostgresOptions,
     ProducerOptions,
+    RedisOptions,
     SqliteOptions,
     StoreOptions,
     WorkerOptions,
@@ -64,7 +65,14 @@ if TYPE_CHECKING:
     from runwick.stores.migrations import MigrationResult
 
 Options = TypeVar(
-    "Options", JobDefaults, WorkerOptions, ExecutorOptions, ProducerOptions, SqliteOptions, PostgresOptions
+    "Options",
+    JobDefaults,
+    WorkerOptions,
+    ExecutorOptions,
+    ProducerOptions,
+    SqliteOptions,
+    PostgresOptions,
+    RedisOptions,
 )
 
 
@@ -79,7 +87,7 @@ class Runwick(Dispatching, Looking, Declaring):
         worker: how workers of this application keep time; the defaults suit nearly all.
         executors: how `runwick-supervise` keeps its executors; nothing else looks at it.
         producer: how much this process dispatches at once.
-        sqlite, postgres: how this process works with such a store.
+        sqlite, postgres, redis: how this process works with such a store.
         job_defaults: settings for every job that does not say otherwise.
         clock, dice, ids: where time, chance and ids come from; tests give their own.
 
@@ -97,6 +105,7 @@ class Runwick(Dispatching, Looking, Declaring):
         producer: ProducerOptions | None = None,
         sqlite: SqliteOptions | None = None,
         postgres: PostgresOptions | None = None,
+        redis: RedisOptions | None = None,
         job_defaults: JobDefaults | None = None,
         clock: Clock | None = None,
         dice: Dice | None = None,
@@ -111,6 +120,7 @@ class Runwick(Dispatching, Looking, Declaring):
         self.store_options = StoreOptions(
             sqlite=environment.applied_to(_given("sqlite", sqlite, SqliteOptions)),
             postgres=environment.applied_to(_given("postgres", postgres, PostgresOptions)),
+            redis=environment.applied_to(_given("redis", redis, RedisOptions)),
             concurrent_calls=self.producer_options.max_concurrent_calls,
         )
         self.dice: Dice = dice or SystemDice()
@@ -181,7 +191,7 @@ class Runwick(Dispatching, Looking, Declaring):
         from runwick.management.desk import Desk
 
         options = (self.worker_options, self.executor_options, self.producer_options)
-        stores = self.store_options.sqlite, self.store_options.postgres
+        stores = self.store_options.sqlite, self.store_options.postgres, self.store_options.redis
         side = DeskSide(
             self.application,
             lambda: self.catalog,

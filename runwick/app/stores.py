@@ -19,15 +19,29 @@ from runwick.runtime.ambient import SystemClock, SystemIds
 if TYPE_CHECKING:
     from runwick.stores.migrations import MigrationResult
     from runwick.stores.postgres.store import PostgresStore
+    from runwick.stores.redis.store import RedisStore
     from runwick.stores.sqlite.store import SqliteStore
 
 SQLITE: Final = "sqlite"
 POSTGRES: Final = "postgres"
+REDIS: Final = "redis"
 MEMORY: Final = "memory"
 """A store that lives and dies with its process, for tests."""
 
-_PROVIDERS: Final = {"sqlite": SQLITE, "postgresql": POSTGRES, "postgres": POSTGRES, "memory": MEMORY}
-"""Kinds of stores by the schemes of their URLs."""
+_PROVIDERS: Final = {
+    "sqlite": SQLITE,
+    "postgresql": POSTGRES,
+    "postgres": POSTGRES,
+    "redis": REDIS,
+    "rediss": REDIS,
+    "redis+unix": REDIS,
+    "redis+sentinel": REDIS,
+    "rediss+sentinel": REDIS,
+    "redis+cluster": REDIS,
+    "rediss+cluster": REDIS,
+    "memory": MEMORY,
+}
+"""Kinds of stores by the schemes of their URLs; some are known so that the store itself says why it refuses them."""
 
 _SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]{0,31})://")
 
@@ -42,7 +56,9 @@ def provider_of(url: str) -> str:
     if found is None:
         raise _refusal("a store is named by a URL such as sqlite:///jobs.db, this is none")
     if found[1] not in _PROVIDERS:
-        raise _refusal(f"{found[1]}:// is no store of this release; use postgresql://HOST/DATABASE or sqlite:///FILE")
+        raise _refusal(
+            f"{found[1]}:// is no store of this release; use postgresql://HOST/DATABASE, redis://HOST or sqlite:///FILE"
+        )
     return _PROVIDERS[found[1]]
 
 
@@ -67,6 +83,12 @@ def resolve_url(url: str, base: Path) -> str:
 
             _postgres_store()
             address_of(url)
+            return url
+        case "redis":
+            from runwick.stores.redis.address import address_of as redis_address_of
+
+            _redis_store()
+            redis_address_of(url)
             return url
         case _:
             from runwick.stores.sqlite.address import path_of
@@ -93,6 +115,13 @@ def open_store(url: str, options: StoreOptions, clock: Clock, ids: Ids) -> Store
             return _postgres_store()(
                 address_of(url), options=options.postgres, concurrent_calls=calls, clock=clock, ids=ids
             )
+        case "redis":
+            from runwick.stores.redis.address import address_of as redis_address_of
+
+            calls = options.concurrent_calls
+            return _redis_store()(
+                redis_address_of(url), options=options.redis, concurrent_calls=calls, clock=clock, ids=ids
+            )
         case _:
             return _sqlite_store()(_path(url), options=options.sqlite, clock=clock, ids=ids)
 
@@ -113,6 +142,12 @@ def migrate_store(url: str, clock: Clock, ids: Ids, options: StoreOptions | None
 
             allow_unsafe = options is not None and options.postgres.allow_unsafe_durability
             return postgres.migrate(address_of(url), clock, ids, allow_unsafe_durability=allow_unsafe)
+        case "redis":
+            from runwick.stores.redis import migrate as redis
+            from runwick.stores.redis.address import address_of as redis_address_of
+            from runwick.stores.redis.library import library
+
+            return redis.migrate(redis_address_of(url), ids, library())
         case _:
             from runwick.stores.sqlite import migrate as sqlite
 
@@ -134,6 +169,12 @@ def open_administration(url: str, clock: Clock, ids: Ids) -> Administration:
             from runwick.stores.postgres.administer import PostgresAdministration
 
             return PostgresAdministration(address_of(url), ids)
+        case "redis":
+            from runwick.stores.redis.address import address_of as redis_address_of
+            from runwick.stores.redis.administer import RedisAdministration
+            from runwick.stores.redis.library import library
+
+            return RedisAdministration(redis_address_of(url), ids, library())
         case _:
             from runwick.stores.sqlite.administer import SqliteAdministration
 
@@ -160,6 +201,12 @@ def _postgres_store() -> "type[PostgresStore]":
     from runwick.stores.postgres.store import PostgresStore
 
     return PostgresStore
+
+
+def _redis_store() -> "type[RedisStore]":
+    from runwick.stores.redis.store import RedisStore
+
+    return RedisStore
 
 
 def _sqlite_store() -> "type[SqliteStore]":

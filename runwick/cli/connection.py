@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import click
 
-from runwick.app.stores import MEMORY, POSTGRES, SQLITE, provider_of, resolve_url
+from runwick.app.stores import MEMORY, POSTGRES, REDIS, SQLITE, provider_of, resolve_url
 from runwick.cli.application import app_dir_option, load
-from runwick.config.options import PostgresOptions, SqliteOptions, StoreOptions
+from runwick.config.options import PostgresOptions, RedisOptions, SqliteOptions, StoreOptions
 from runwick.config.sources import read_environment
 from runwick.contracts.errors import ConfigurationError, Problem
 
@@ -44,7 +44,7 @@ def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--connection-stdin", is_flag=True, help="Read the store's URL from standard input."),
         click.option(
             "--provider",
-            type=click.Choice([POSTGRES, SQLITE]),
+            type=click.Choice([POSTGRES, REDIS, SQLITE]),
             help="Refuse a store of another kind than this; the URL says by itself which it is.",
         ),
     )
@@ -84,7 +84,9 @@ def store_options() -> StoreOptions:
     if environment.problems:
         raise ConfigurationError(environment.problems)
     return StoreOptions(
-        sqlite=environment.applied_to(SqliteOptions()), postgres=environment.applied_to(PostgresOptions())
+        sqlite=environment.applied_to(SqliteOptions()),
+        postgres=environment.applied_to(PostgresOptions()),
+        redis=environment.applied_to(RedisOptions()),
     )
 
 
@@ -96,7 +98,10 @@ def _given_url(variable: str | None) -> str:
         text, source = os.environ.get(variable, ""), f"the environment variable {variable}"
     url = text.strip()
     if not url:
-        raise _refusal("missing_store", f"{source} holds no URL; use postgresql://HOST/DATABASE or sqlite:///FILE.")
+        raise _refusal(
+            "missing_store",
+            f"{source} holds no URL; use postgresql://HOST/DATABASE, redis://HOST or sqlite:///FILE.",
+        )
     if len(url.splitlines()) > 1:
         raise _refusal("invalid_store", f"{source} holds several lines; give the URL alone.")
     return resolve_url(url, Path.cwd())

@@ -16,7 +16,7 @@ def command(url: str) -> Answer:
     """Create the store, or bring it to this release's revision.
 
     Safe to run again. Give exactly one of --app, --connection-env and --connection-stdin. A server that can lose what
-    it confirmed is refused, unless RUNWICK_ALLOW_UNSAFE_DURABILITY=true.
+    it confirmed is refused; on PostgreSQL RUNWICK_ALLOW_UNSAFE_DURABILITY=true lets it through.
     """
     result = migrate_store(url, SystemClock(), SystemIds(), store_options())
     store = describe_store(url)

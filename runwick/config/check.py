@@ -16,6 +16,7 @@ from runwick.config.options import (
     ExecutorOptions,
     PostgresOptions,
     ProducerOptions,
+    RedisOptions,
     SqliteOptions,
     StoreOptions,
     WorkerOptions,
@@ -51,7 +52,7 @@ def check_executor_options(options: ExecutorOptions) -> list[Problem]:
 
 def check_store_options(options: StoreOptions) -> list[Problem]:
     """Everything wrong with the options of the stores."""
-    return [*_value_problems(options.sqlite), *_value_problems(options.postgres)]
+    return [problem for each in (options.sqlite, options.postgres, options.redis) for problem in _value_problems(each)]
 
 
 def check_producer_options(options: ProducerOptions) -> list[Problem]:
@@ -60,7 +61,7 @@ def check_producer_options(options: ProducerOptions) -> list[Problem]:
 
 
 def _value_problems(
-    options: WorkerOptions | ExecutorOptions | SqliteOptions | PostgresOptions | ProducerOptions,
+    options: WorkerOptions | ExecutorOptions | SqliteOptions | PostgresOptions | RedisOptions | ProducerOptions,
 ) -> Iterator[Problem]:
     for name, option in table(type(options)).items():
         for sentence in refusals(name, getattr(options, name), option):

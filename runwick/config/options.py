@@ -174,11 +174,23 @@ class PostgresOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class RedisOptions:
+    """How this process works with Redis."""
+
+    command_timeout: Annotated[timedelta, duration_option("100ms", "1min")] = timedelta(seconds=5)
+    """How long one call waits for its connection and for its answer. Then its connection is dropped, and whether it was
+    applied is unknown."""
+    profile_recheck_interval: Annotated[timedelta, duration_option("5s", "5min")] = timedelta(seconds=30)
+    """How often the server is looked at while the store is in use: whether it still keeps what it confirms."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class StoreOptions:
     """The options of every kind of store; the URL decides which of them matter."""
 
     sqlite: SqliteOptions = SqliteOptions()
     postgres: PostgresOptions = PostgresOptions()
+    redis: RedisOptions = RedisOptions()
     concurrent_calls: int = 8
     """Calls besides a worker's own that may be under way at once: `ProducerOptions.max_concurrent_calls`."""
 
@@ -188,7 +200,7 @@ class ProducerOptions:
     """How much one process dispatches at once, and how long a dispatch is good for."""
 
     max_concurrent_calls: Annotated[int, count_option(1, 1_000)] = 8
-    """Dispatch calls under way at once; a batch is one. On PostgreSQL each may need a connection."""
+    """Dispatch calls under way at once; a batch is one. On PostgreSQL and Redis each may need a connection."""
     max_waiting_operations: Annotated[int, count_option(0, 100_000)] = 64
     """Callers that may wait for their turn; one more fails at once with ``local_capacity_exceeded``."""
     admission_wait: Annotated[timedelta, duration_option("0s", "1min")] = timedelta(seconds=1)

@@ -4,9 +4,9 @@
 RUNWICK_STORE         the store's URL, instead of the one in code; never shown
 RUNWICK_EXECUTORS     how many executors the supervisor starts
 RUNWICK_RUN_DIR       where a worker's run file lies
-RUNWICK_<OPTION>      an option of `WorkerOptions`, `ExecutorOptions`, `ProducerOptions`, `SqliteOptions` or
-                      `PostgresOptions` by its name in capitals, e.g. ``RUNWICK_LEASE_DURATION=90s``,
-                      ``RUNWICK_MEMORY_HARD=2GiB``
+RUNWICK_<OPTION>      an option of `WorkerOptions`, `ExecutorOptions`, `ProducerOptions`, `SqliteOptions`,
+                      `PostgresOptions` or `RedisOptions` by its name in capitals, e.g.
+                      ``RUNWICK_LEASE_DURATION=90s``, ``RUNWICK_MEMORY_HARD=2GiB``
 ====================  ====================================================================
 
 Other ``RUNWICK_`` names are the user's own, unless one looks like a slip of the pen: that is a problem, for a setting
@@ -21,7 +21,14 @@ from typing import Any, Final, TypeVar
 
 from runwick.config.bounds import Option, count_option, refusals, table
 from runwick.config.durations import parse_duration
-from runwick.config.options import ExecutorOptions, PostgresOptions, ProducerOptions, SqliteOptions, WorkerOptions
+from runwick.config.options import (
+    ExecutorOptions,
+    PostgresOptions,
+    ProducerOptions,
+    RedisOptions,
+    SqliteOptions,
+    WorkerOptions,
+)
 from runwick.config.sizes import parse_bytes
 from runwick.contracts.errors import InvalidArgument, Problem
 
@@ -34,7 +41,7 @@ _OPTIONS: Final[Mapping[str, Option]] = {
     EXECUTORS: count_option(1),
     **{
         PREFIX + name.upper(): option
-        for options in (WorkerOptions, ExecutorOptions, ProducerOptions, SqliteOptions, PostgresOptions)
+        for options in (WorkerOptions, ExecutorOptions, ProducerOptions, SqliteOptions, PostgresOptions, RedisOptions)
         for name, option in table(options).items()
     },
 }
@@ -42,7 +49,7 @@ KNOWN: Final = frozenset({STORE, RUN_DIR, *_OPTIONS})
 
 _CLOSE_ENOUGH: Final = 0.8
 
-T = TypeVar("T", WorkerOptions, ExecutorOptions, ProducerOptions, SqliteOptions, PostgresOptions)
+T = TypeVar("T", WorkerOptions, ExecutorOptions, ProducerOptions, SqliteOptions, PostgresOptions, RedisOptions)
 
 
 @dataclasses.dataclass(frozen=True)

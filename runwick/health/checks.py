@@ -25,11 +25,12 @@ INCOMPATIBLE: Final = frozenset(
         "store_history_broken",
         "engine_version_unsupported",
         "server_version_unsupported",
+        "topology_unsupported",
         "encoding_unsupported",
         "filesystem_unsupported",
     }
 )
-"""Codes that no waiting mends: this process and this store do not go together."""
+"""Codes that no waiting mends: this process and this store do not go together until somebody changes one of them."""
 
 _OK: Final = "ok"
 

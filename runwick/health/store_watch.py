@@ -1,6 +1,6 @@
 """Asks a store every 10 s whether it answers, in a thread of its own, and keeps what it said.
 
-    check, until it has passed once ─▶ read one row ─▶ `StoreSeen` ─▶ 10 s later again
+    check ─▶ read one row ─▶ `StoreSeen` ─▶ 10 s later again
 
 Only this thread ever waits for the store. A call that does not come back holds up the next one and nobody else: how
 long it has been under way is seen from outside.
@@ -76,15 +76,12 @@ class StoreWatch(Forkable):
         )
 
     def _watch(self, over: threading.Event) -> None:
-        is_checked = False
         while not over.is_set():
             seen = msgspec.structs.replace(self._seen, asked_s=self._clock.steady_s())
             self._tell(over, seen)
             try:
-                if not is_checked:
-                    self._store().check()
-                    is_checked = True
                 store = self._store()
+                store.check()
                 store.run(store.job(self._application, _NO_JOB))
             except Exception as error:
                 self._tell(over, _failed(seen, error))

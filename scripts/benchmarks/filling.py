@@ -1,8 +1,8 @@
 """Fills a store with very many rows, the same that the acts write.
 
-On SQLite the acts themselves do it. On PostgreSQL they make one job for each lane, and a statement in the server makes
-all others after these models: a million take seconds. Then the server may do what it does by itself in a quiet minute,
-so that every measurement finds it alike. What meets a full limit is moved into its line by claims, on both.
+On SQLite and Redis the acts themselves do it. On PostgreSQL they make one job for each lane, and a statement in the
+server makes all others after these models: a million take seconds. Then the server may do what it does by itself in a
+quiet minute, so that every measurement finds it alike. What meets a full limit is moved into its line by claims.
 """
 
 from collections.abc import Sequence

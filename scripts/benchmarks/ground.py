@@ -58,6 +58,16 @@ class Ground:
         return self.url.startswith("postgresql:")
 
     @property
+    def is_redis(self) -> bool:
+        """Whether the store is a database of a Redis server, which redis-py reaches by `client_url`."""
+        return self.url.startswith("redis")
+
+    @property
+    def client_url(self) -> str:
+        """The URL of a store in Redis as redis-py reads it."""
+        return self.url.removeprefix("redis+")
+
+    @property
     def file(self) -> str:
         """The path of a store that is a file."""
         return self.url.removeprefix("sqlite:///")

@@ -105,5 +105,7 @@ def _fill(ground: Ground, number: int) -> bytes:
     fill_ended(ground, tenth, JobState.FAILED, "another tenant")
     fill_pending(ground, tenth, Nothing(), LANES)
     store = ground.rw.store
-    page: JobPage = store.run(store.jobs(NAME, JobFilter(tenant=TENANT), None, None, 1))
+    page = JobPage([], None)
+    while not page.jobs:  # a page may be empty although more follows
+        page = store.run(store.jobs(NAME, JobFilter(tenant=TENANT), None, page.cursor, 1))
     return page.jobs[0].job_id

@@ -12,11 +12,11 @@ from scripts.benchmarks.application import Nothing
 from scripts.benchmarks.figures import Assignment, Figure, Report, in_turn, median, rate_text, rounded, share_text
 from scripts.benchmarks.ground import claimed_again, fresh_ground, ready_commands, succeeded
 from scripts.benchmarks.peers.pgqueuer import PgQueuer
-from scripts.benchmarks.sites import POSTGRES, SQLITE
+from scripts.benchmarks.sites import POSTGRES, REDIS, SQLITE
 from scripts.benchmarks.supervised import completed, share_in_handlers
 
 JOBS = 60_000
-GOAL = {SQLITE: 0.45, POSTGRES: 0.6}
+GOAL = {SQLITE: 0.45, POSTGRES: 0.6, REDIS: 0.6}
 
 
 def run(assignment: Assignment) -> Report:

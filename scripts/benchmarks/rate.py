@@ -2,25 +2,21 @@
 not fewer, and no second without one.
 
 A run counts in the second in which it was claimed, for that is when it is charged to its window; seconds begin with the
-first one. Beside that, a trigger in the store counts how often each job was moved: into the line, out of it, or to
-another due time.
+first one. Beside that it is counted how often each job was moved: into the line, out of it, or to another due time.
 """
 
-import contextlib
-import sqlite3
 import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
 import click
-import psycopg
 
 from scripts.benchmarks.application import PER_SECOND, Metered
 from scripts.benchmarks.figures import Assignment, Figure, Report, share_text
 from scripts.benchmarks.filling import fill_pending
-from scripts.benchmarks.ground import Ground, fresh_ground
-from scripts.benchmarks.statements import sql
+from scripts.benchmarks.ground import fresh_ground
+from scripts.benchmarks.moves import Moves, watched
 from scripts.benchmarks.supervised import Supervised
 
 JOBS = 100_000
@@ -39,16 +35,17 @@ def run(assignment: Assignment) -> Report:
     with fresh_ground(assignment.site) as ground:
         assignment.say(f"rate: filling with {jobs:,} jobs")
         fill_pending(ground, jobs, Metered())
-        _change(ground, "watch_moves")
         assignment.say(f"rate: {SECONDS} s at {PER_SECOND} per second")
-        with Supervised(ground.url, until_empty=False) as supervised:
-            supervised.wait_for("ready", seconds=_PATIENCE_S)
-            first_ms = _first_grant_ms(ground)
-            time.sleep(max(0.0, first_ms / 1_000 + SECONDS + _AFTER_S - time.time()))
-        grants = [(at_ms - first_ms, moves) for at_ms, moves in _asked(ground, "grants")]
-        ((moved, moves, most),) = _asked(ground, "moves")
+        with watched(ground) as watch:
+            with Supervised(ground.url, until_empty=False) as supervised:
+                supervised.wait_for("ready", seconds=_PATIENCE_S)
+                first_ms = _first_grant_ms(watch)
+                time.sleep(max(0.0, first_ms / 1_000 + SECONDS + _AFTER_S - time.time()))
+            grants = [(at_ms - first_ms, moves) for at_ms, moves in watch.grants()]
+            jobs_moved, moves, most = watch.moved()
         durability = ground.rw.store.profile
-    return _report(jobs, durability, grants, {"jobs": moved, "mean": round(moves / max(1, moved), 3), "max": most})
+    moved = {"jobs": jobs_moved, "mean": round(moves / max(1, jobs_moved), 3), "max": most}
+    return _report(jobs, durability, grants, moved)
 
 
 def _report(jobs: int, durability: str, grants: Sequence[tuple[int, int]], moved: dict[str, Any]) -> Report:
@@ -98,34 +95,15 @@ def _report(jobs: int, durability: str, grants: Sequence[tuple[int, int]], moved
     )
 
 
-def _first_grant_ms(ground: Ground) -> int:
-    """When the first job was claimed, as soon as one has ended.
+def _first_grant_ms(watch: Moves) -> int:
+    """When the first job was claimed, as soon as that is known.
 
     Raises:
         click.ClickException: none has within two minutes.
     """
     until_s = time.monotonic() + _PATIENCE_S
     while time.monotonic() < until_s:
-        if grants := _asked(ground, "grants"):
-            return int(grants[0][0])
+        if grants := watch.grants():
+            return grants[0][0]
         time.sleep(_LOOK_S)
     raise click.ClickException(f"the supervisor ran no job within {_PATIENCE_S} s")
-
-
-def _asked(ground: Ground, statement: str) -> list[tuple[Any, ...]]:
-    """What a statement for this kind of store answers."""
-    if ground.is_postgres:
-        with psycopg.connect(ground.url) as connection:
-            return connection.execute(sql(f"{statement}_postgres").encode()).fetchall()
-    with contextlib.closing(sqlite3.connect(ground.file)) as connection:
-        return connection.execute(sql(f"{statement}_sqlite")).fetchall()
-
-
-def _change(ground: Ground, script: str) -> None:
-    """Run the statements for this kind of store."""
-    if ground.is_postgres:
-        with psycopg.connect(ground.url) as connection:
-            connection.execute(sql(f"{script}_postgres").encode())
-        return
-    with contextlib.closing(sqlite3.connect(ground.file)) as connection:
-        connection.executescript(sql(f"{script}_sqlite"))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import psycopg
+import redis
 
 from runwick.contracts.attempts import Lane, LaneTurn
 from runwick.policy.lanes import lanes_of
@@ -197,7 +198,12 @@ def _small(opened: Opened, size: Size) -> Case:
 
 @contextlib.contextmanager
 def _open_transaction(ground: Ground) -> Iterator[None]:
-    """A transaction with a snapshot of its own, as a long report holds one."""
+    """A transaction with a snapshot of its own, as a long report holds one. Redis has none: there it only is open."""
+    if ground.is_redis:
+        with redis.Redis.from_url(ground.client_url, single_connection_client=True) as client:
+            client.execute_command("MULTI")
+            yield
+        return
     if ground.is_postgres:
         with psycopg.connect(ground.url) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ

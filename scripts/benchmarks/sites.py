@@ -1,7 +1,8 @@
 """Where the stores of one run of benchmarks stand: files below a folder, or databases of a server started for it.
 
-The server is a real one on the same disk, with durability as it comes. Of the settings that matter for its speed only
-`SETTINGS` differ from the defaults. It is reached through its Unix socket, as by a program on the server's own machine.
+The server is a real one on the same disk, with durability as it comes, for Redis as the store asks for it. Of the
+settings of PostgreSQL that matter for its speed only `SETTINGS` differ from the defaults. Servers are reached through
+their Unix socket, as by a program on their own machine.
 """
 
 import contextlib
@@ -16,13 +17,16 @@ from urllib.parse import quote
 import click
 
 from scripts.servers.postgres import PostgresServer
+from scripts.servers.redis import DATABASES, RedisServer
 
 SQLITE: Final = "sqlite"
 POSTGRES: Final = "postgres"
-STORES: Final = (SQLITE, POSTGRES)
+REDIS: Final = "redis"
+STORES: Final = (SQLITE, POSTGRES, REDIS)
 
 SETTINGS: Final = {"shared_buffers": "256MB"}
 """What every administrator sets. Nothing here may weaken durability."""
+_REDIS_TOLD: Final = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "auto-aof-rewrite-percentage", "save")
 _TOLD: Final = ("shared_buffers", "fsync", "synchronous_commit", "full_page_writes", "wal_sync_method", "max_wal_size")
 
 
@@ -50,11 +54,15 @@ def opened_site(store: str, folder: Path) -> Iterator[Site]:
         yield SqliteSite(folder)
         return
     with contextlib.ExitStack() as stack:
+        site: Site
         try:
-            server = stack.enter_context(PostgresServer(folder, SETTINGS))
+            if store == POSTGRES:
+                site = PostgresSite(stack.enter_context(PostgresServer(folder, SETTINGS)))
+            else:
+                site = RedisSite(stack.enter_context(RedisServer(folder)))
         except ValueError as refusal:
             raise click.ClickException(f"{refusal}, with --dir") from refusal
-        yield PostgresSite(server)
+        yield site
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,3 +97,24 @@ class PostgresSite:
             yield self._server.url(name).replace("@127.0.0.1:", f"@{quote(str(self._server.folder), safe='')}:")
         finally:
             self._server.drop_database(name)
+
+
+class RedisSite:
+    """A database for each store, all of one server."""
+
+    def __init__(self, server: RedisServer) -> None:
+        self._server = server
+        self._numbers = itertools.cycle(range(DATABASES))
+        version = server.execute("INFO", "server")["redis_version"]
+        told = server.execute("CONFIG", "GET", *_REDIS_TOLD)
+        settings = {name.decode(): value.decode() for name, value in told.items()}
+        self.server: Mapping[str, Any] = {"version": version, "connection": "unix socket", "settings": settings}
+
+    @contextlib.contextmanager
+    def store(self) -> Iterator[str]:
+        number = next(self._numbers)
+        self._server.execute("FLUSHDB", database=number)
+        try:
+            yield self._server.socket_url(number)
+        finally:
+            self._server.execute("FLUSHDB", database=number)

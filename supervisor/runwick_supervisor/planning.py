@@ -121,6 +121,7 @@ def _changed(old: Manifest, new: Manifest) -> list[Problem]:
         (old.worker, new.worker),
         (old.stores.sqlite, new.stores.sqlite),
         (old.stores.postgres, new.stores.postgres),
+        (old.stores.redis, new.stores.redis),
     ):
         for field in dataclasses.fields(before):
             values = [getattr(options, field.name) for options in (before, after)]

@@ -26,6 +26,8 @@ from runwick.runtime.ambient import SystemClock, SystemIds
         ("memory://", "memory://"),
         ("postgresql://db.example/app?sslmode=require", "postgresql://db.example/app?sslmode=require"),
         ("postgres://me:secret@db.example:6432/app", "postgres://me:secret@db.example:6432/app"),
+        ("redis://:secret@redis.example:6380/2", "redis://:secret@redis.example:6380/2"),
+        ("redis+unix:///run/redis.sock?db=2", "redis+unix:///run/redis.sock?db=2"),
     ],
 )
 def test_a_resolved_url_names_the_same_place_everywhere(url: str, resolved: str) -> None:
@@ -33,7 +35,7 @@ def test_a_resolved_url_names_the_same_place_everywhere(url: str, resolved: str)
     assert resolve_url(resolved, Path("/elsewhere")) == resolved
 
 
-@pytest.mark.parametrize("url", ["", "jobs.db", "/srv/jobs.db", "SQLITE:///jobs.db", "redis://:secret@host", "://x"])
+@pytest.mark.parametrize("url", ["", "jobs.db", "/srv/jobs.db", "SQLITE:///jobs.db", "oracle://:secret@host", "://x"])
 def test_an_unknown_url_is_refused_without_being_repeated(url: str) -> None:
     for use in (
         lambda: resolve_url(url, Path("/")),
@@ -74,6 +76,18 @@ def test_a_database_is_migrated_opened_and_administered(empty_database: str) -> 
     use(resolve_url(empty_database, Path("/")), f"postgres {empty_database.rpartition('@')[2]}")
 
 
+def test_a_redis_database_is_migrated_opened_and_administered(bare_redis: str) -> None:
+    use(resolve_url(bare_redis, Path("/")), f"redis {bare_redis.rpartition('@')[2]}")
+
+
+@pytest.mark.parametrize("url", ["redis://a:1,b:2/0", "redis+sentinel://:secret@a/main", "rediss+cluster://:secret@a"])
+def test_several_redis_servers_are_refused_without_being_repeated(url: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        resolve_url(url, Path("/"))
+    assert caught.value.code == "topology_unsupported"
+    assert "secret" not in str(caught.value)
+
+
 def test_an_unsafe_database_is_migrated_when_the_options_say_so(empty_database: str) -> None:
     with psycopg.connect(empty_database, autocommit=True) as connection:
         connection.execute(f'ALTER DATABASE "{connection.info.dbname}" SET synchronous_commit = off'.encode())
@@ -89,6 +103,9 @@ def test_an_unsafe_database_is_migrated_when_the_options_say_so(empty_database: 
         ("sqlite:///jobs.db", "sqlite"),
         ("postgresql://db/app", "postgres"),
         ("postgres://db/app", "postgres"),
+        ("redis://cache/0", "redis"),
+        ("rediss://cache/0", "redis"),
+        ("redis+unix:///run/redis.sock", "redis"),
         ("memory://", "memory"),
     ],
 )

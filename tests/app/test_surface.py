@@ -58,6 +58,7 @@ SURFACE = [
     "ProducerOptions",
     "Receipt",
     "ReceiptDisposition",
+    "RedisOptions",
     "Resolution",
     "ResolutionStatus",
     "Result",

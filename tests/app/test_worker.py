@@ -6,6 +6,7 @@ import contextvars
 import datetime
 import gc
 import threading
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -35,11 +36,15 @@ from runwick.runtime.threads import LoopThread
 from runwick.stores.memory.store import MemoryStore
 from runwick.worker.drain import Stop
 from runwick.worker.engine import nothing_left
+from tests.redis.asking import execute
 
 DEADLINE_S = 20
 LONG = datetime.timedelta(seconds=DEADLINE_S)
 
 ms = datetime.timedelta(milliseconds=1)
+
+SERVED = {"postgres": "database", "redis": "empty_redis"}
+"""Which fixture gives the store of a server."""
 
 
 class Note(Job):
@@ -177,13 +182,13 @@ def test_being_cancelled_while_entering_leaves_nothing_behind(
     assert "failed" not in caplog.text
 
 
-@pytest.mark.parametrize("store", ["sqlite", "memory", "postgres"])
+@pytest.mark.parametrize("store", ["sqlite", "memory", "postgres", "redis"])
 def test_a_dispatch_of_the_same_process_wakes_it_at_once(
     store: str, open_shop: Callable[..., Shop], request: pytest.FixtureRequest
 ) -> None:
     changes = {"sqlite": {}, "memory": {"store": "memory://"}}.get(store)
     if changes is None:
-        changes = {"store": request.getfixturevalue("database")}
+        changes = {"store": request.getfixturevalue(SERVED[store])}
     shop = open_shop(worker=WorkerOptions(safety_poll_interval=datetime.timedelta(minutes=5)), **changes)
     shop.rw.migrate()
 
@@ -208,11 +213,11 @@ def test_f061_leaving_lets_what_runs_end_and_begins_nothing_new(shop: Shop) -> N
     in_an_application(scenario)
 
 
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "redis"])
 def test_f082_handlers_that_dispatch_through_few_connections_hold_nobody_up(
     store: str, open_shop: Callable[..., Shop], request: pytest.FixtureRequest
 ) -> None:
-    changes = {} if store == "sqlite" else {"store": request.getfixturevalue("database")}
+    changes = {} if store == "sqlite" else {"store": request.getfixturevalue(SERVED[store])}
     shop = open_shop(producer=ProducerOptions(max_concurrent_calls=1), **changes)
     rw = shop.rw
     rw.migrate()
@@ -686,11 +691,11 @@ def test_a_thread_that_cannot_be_started_leaves_room_for_the_next_worker(monkeyp
     asyncio.run(enter())
 
 
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "redis"])
 def test_another_store_in_its_place_ends_it_and_leaving_says_so(
     store: str, tmp_path: Path, open_shop: Callable[..., Shop], request: pytest.FixtureRequest
 ) -> None:
-    changes = {} if store == "sqlite" else {"store": request.getfixturevalue("database")}
+    changes = {} if store == "sqlite" else {"store": request.getfixturevalue(SERVED[store])}
     shop = open_shop(worker=WorkerOptions(safety_poll_interval=50 * ms), **changes)
     shop.rw.migrate()
 
@@ -698,6 +703,8 @@ def test_another_store_in_its_place_ends_it_and_leaving_says_so(
         if store == "postgres":
             with psycopg.connect(shop.rw.store_url, autocommit=True) as connection:
                 connection.execute("UPDATE runwick.store SET id = gen_random_uuid()")
+        elif store == "redis":
+            execute(shop.rw.store_url, "HSET", "rw:store", "id", uuid.uuid4().bytes)
         else:
             for file in tmp_path.glob("jobs.db*"):
                 file.rename(file.with_name(f"moved-{file.name}"))

@@ -17,7 +17,7 @@ from scripts.benchmarks.application import AT_ONCE, PER_SECOND, Nothing
 from scripts.benchmarks.figures import Assignment, Report
 from scripts.benchmarks.ground import fresh_ground
 from scripts.benchmarks.peers import pgqueuer
-from scripts.benchmarks.sites import POSTGRES, PostgresSite
+from scripts.benchmarks.sites import POSTGRES, REDIS, PostgresSite
 from scripts.benchmarks.supervised import PROJECT
 
 
@@ -30,6 +30,10 @@ def told(report: Report, assignment: Assignment) -> dict[str, Any]:
         assert answer["durability"] == "postgres.synchronous-commit"
         assert answer["server"]["version"].startswith("18.")
         assert answer["server"]["settings"]["fsync"] == answer["server"]["settings"]["synchronous_commit"] == "on"
+    elif assignment.store == REDIS:
+        assert answer["durability"] == "redis.aof-always"
+        assert answer["server"]["version"].startswith("8.2")
+        assert answer["server"]["settings"]["appendfsync"] == "always"
     else:
         assert answer["server"] is None
     return answer

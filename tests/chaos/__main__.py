@@ -17,11 +17,11 @@ import click
 import msgspec
 
 from runwick.contracts.dispatching import DuplicateMatch
-from tests.chaos import campaigns, models
+from tests.chaos import campaigns, hostile, models
 from tests.chaos.checker import told, violations
 from tests.chaos.history import History
 
-STORES: Final = ("sqlite", "postgres")
+STORES: Final = ("sqlite", "postgres", "redis")
 
 
 class Campaign(NamedTuple):
@@ -35,7 +35,11 @@ CAMPAIGNS: Final = (
     Campaign("R1", f"{campaigns.R1_KILLS} executors killed", STORES, campaigns.killed_executors),
     Campaign("R2", f"{campaigns.R2_KILLS} supervisors killed", STORES, campaigns.killed_supervisors),
     Campaign("R3", f"{campaigns.R3_KILLS} writers killed in a transaction", STORES[:1], campaigns.killed_writers),
-    Campaign("R3", f"{campaigns.R3_CRASHES} crashes of the server", STORES[1:], campaigns.crashed_servers),
+    *(
+        Campaign("R3", f"{crashes} crashes of the server", (store,), campaigns.crashed_servers)
+        for store, crashes in campaigns.R3_CRASHES.items()
+    ),
+    Campaign("R9", "what can be done to a server", STORES[2:], hostile.hostile),
     Campaign("R6", f"{campaigns.R6_PAUSES} pauses past the lease", STORES, campaigns.paused),
 )
 MODEL: Final = "R12"

@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from runwick import JobContext, PermanentJobFailure, Runwick
+from runwick import JobContext, PermanentJobFailure, RedisOptions, Runwick
 from runwick.contracts.identity import id_bytes
 from runwick.contracts.limits import Fence
 from tests.chaos import jobs
@@ -34,6 +34,8 @@ CLOCK = dataclasses.replace(
     cleanup_budget=datetime.timedelta(milliseconds=500),
 )
 LEASE_MS = round(CLOCK.lease_duration.total_seconds() * 1_000)
+RECHECK_S = 5
+WATCHFUL = RedisOptions(profile_recheck_interval=datetime.timedelta(seconds=RECHECK_S))
 _UNSTORABLE = "null \0, half a pair \ud800, and much of it: " + "é" * 30_000
 NARROW_AT_ONCE = 3
 _STARTED_FIELD = 19
@@ -46,7 +48,7 @@ def declare(rw: Runwick) -> None:
     rw.queue("narrow", max_concurrent=NARROW_AT_ONCE)
 
 
-rw = Runwick(NAME, worker=CLOCK)
+rw = Runwick(NAME, worker=CLOCK, redis=WATCHFUL)
 declare(rw)
 rw.pool("main", queues={"default": 3, "narrow": 1}, concurrency=2)
 rw.pool("side", queues={"metered": 3, "narrow": 2}, lane_weights=(3, 2, 1), concurrency=1)

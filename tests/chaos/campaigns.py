@@ -40,7 +40,8 @@ from tests.supervisor import strikes
 
 R1_KILLS: Final = 200
 R2_KILLS: Final = 50
-R3_CRASHES: Final = 5
+R3_CRASHES: Final[Mapping[str, int]] = {"postgres": 5, "redis": 50}
+"""By the store: Redis is there again in a tenth of a second."""
 R3_KILLS: Final = 200
 R6_PAUSES: Final = 10
 _PAST_THE_LEASE_MS: Final = 700
@@ -53,6 +54,7 @@ _PROBES: Final = 4
 _LATER: Final[Mapping[str, Mapping[str, int]]] = {
     "sqlite": {"descriptors": 4, "threads": 2},
     "postgres": {"descriptors": 2, "threads": 5},
+    "redis": {"descriptors": 2, "threads": 5},
 }
 """What a parent may have more of in the end, by the store, which opens some things when they are first needed: up to
 two more connections when acts meet, each with a thread; of PostgreSQL the two threads of their pool as well, and one
@@ -109,8 +111,9 @@ def killed_supervisors(store: str, seed: int, kills: int = R2_KILLS) -> History:
         return field.history()
 
 
-def crashed_servers(store: str, seed: int, crashes: int = R3_CRASHES) -> History:
-    """R3: every process of PostgreSQL is killed under load and started again."""
+def crashed_servers(store: str, seed: int, crashes: int | None = None) -> History:
+    """R3: every process of the server is killed under load and started again."""
+    crashes = R3_CRASHES[store] if crashes is None else crashes
     dice = random.Random(seed)
     with Field(store, seed, clients=3) as field, field.supervisor() as supervisor:
         assert field.server is not None
@@ -120,7 +123,7 @@ def crashed_servers(store: str, seed: int, crashes: int = R3_CRASHES) -> History
             field.fault("SIGKILL of the server")
             field.server.kill()
             time.sleep(0.2 * dice.random())
-            field.server.start()
+            field.start_server()
         field.loaded("runs after the last crash", marks=20)
         assert supervisor.poll() is None, "the supervisor ended"
         supervisor.terminate()

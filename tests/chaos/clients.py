@@ -26,7 +26,7 @@ from runwick.contracts.identity import id_text
 from runwick.contracts.limits import LimitKind
 from runwick.contracts.states import JobState, Priority
 from tests.chaos import jobs, wishes
-from tests.chaos.application import CLOCK, NAME, declare
+from tests.chaos.application import CLOCK, NAME, WATCHFUL, declare
 from tests.chaos.book import Book
 from tests.chaos.reading import read_events
 
@@ -42,7 +42,7 @@ _RECENT: Final = 60
 
 def producer(url: str) -> Runwick:
     """The application as a client has it."""
-    rw = Runwick(NAME, store=url, worker=CLOCK)
+    rw = Runwick(NAME, store=url, worker=CLOCK, redis=WATCHFUL)
     declare(rw)
     return rw
 
@@ -114,7 +114,7 @@ class Client(threading.Thread):
         with contextlib.suppress(RunwickError):  # a read: the next one comes soon
             outlook = self._rw.store.run(self._rw.store.outlook(NAME, *self._scope))
             if outlook.due - outlook.blocked < WAITING and outlook.paused < WAITING:
-                self._dispatch(limited=outlook.blocked < _IN_LINES)
+                self.dispatch(limited=outlook.blocked < _IN_LINES)
             throw = self._dice.random()
             if throw < 0.2:
                 self._control()
@@ -133,7 +133,8 @@ class Client(threading.Thread):
         else:
             self._send(open_one)
 
-    def _dispatch(self, *, limited: bool) -> None:
+    def dispatch(self, *, limited: bool) -> None:
+        """Ask for some jobs, with scopes and rates only if `limited`; the book has the answer."""
         dice = self._dice
         if dice.random() < 0.5:
             items = [BatchItem(*wishes.some_job(dice, limited=limited)) for _ in range(dice.randint(2, 12))]

@@ -17,13 +17,15 @@ import psutil
 
 from runwick.contracts.identity import id_bytes
 from scripts.servers.postgres import PostgresServer
+from scripts.servers.redis import RedisServer
 from tests.chaos.application import LEASE_MS, NAME
 from tests.chaos.book import Book, read_book, read_marks
 from tests.chaos.clients import Client, Follower, now_ms, producer, scope
 from tests.chaos.history import Fault, History, Residue
-from tests.chaos.limit_log import log_postgres, log_sqlite
-from tests.chaos.reading import Rows, postgres_rows, read_history, sqlite_rows
+from tests.chaos.limit_log import log_postgres, log_sqlite, logging_redis
+from tests.chaos.reading import Rows, postgres_rows, read_history, redis_rows, sqlite_rows
 from tests.kills.fire import PATIENCE_S, ROOT, wait_for
+from tests.redis.recount import recounted
 
 EXECUTORS: Final = 3
 """Of both pools together."""
@@ -37,7 +39,7 @@ class Field:
     """A context manager; what is left of its processes and files at the end is gone.
 
     Args:
-        store: ``sqlite`` or ``postgres``.
+        store: ``sqlite``, ``postgres`` or ``redis``.
         seed: of the clients.
         clients: how many.
     """
@@ -48,6 +50,7 @@ class Field:
         self._store = store
         self._seed = seed
         self._count = clients
+        self._mended = 0
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
@@ -61,9 +64,15 @@ class Field:
         (self.folder / "run").mkdir(0o700)
         self.strikes = self.folder / "strikes"
         self.strikes.mkdir()
-        self.server = self._stack.enter_context(PostgresServer()) if self._store == "postgres" else None
+        self.server = self._open_server()
         self.path = self.folder / "jobs.db"
-        self.url = f"sqlite:///{self.path}" if self.server is None else self.server.create_database("chaos")
+        match self.server:
+            case PostgresServer() as server:
+                self.url = server.create_database("chaos")
+            case RedisServer() as server:
+                self.url = server.url()
+            case None:
+                self.url = f"sqlite:///{self.path}"
         self.environment = {
             **os.environ,
             "RUNWICK_STORE": self.url,
@@ -78,14 +87,16 @@ class Field:
         self.rw = producer(self.url)
         self._stack.callback(self.rw.close)
         self.rw.migrate()
-        if self.server is None:
+        if self._store == "sqlite":
             log_sqlite(self.path)
-        else:
+        elif self._store == "postgres":
             log_postgres(self.url)
         self._stack.callback(self._kill_all)
         self.book = Book(self.folder / "book.log")
         self._stack.callback(self.book.close)
         self.clients = [Client(self.rw, self._seed * 1_000 + number, self.book) for number in range(self._count)]
+        self.probe = Client(self.rw, self._seed * 1_000 + self._count, self.book)
+        """Asks for what a campaign wants to be asked for; it does nothing by itself."""
         self.follower = Follower(self.rw)
         for thread in (*self.clients, self.follower):
             thread.start()
@@ -114,6 +125,14 @@ class Field:
                 command, cwd=ROOT, env=self.environment, stdout=output, stderr=output, start_new_session=True
             )
 
+    def start_server(self) -> None:
+        """Start the server again after a crash."""
+        assert self.server is not None
+        self.server.start()
+        if isinstance(self.server, RedisServer) and self.server.mended > self._mended:
+            self._mended = self.server.mended
+            self.fault("a write that the crash had cut in two, cut off by an operator")
+
     def fault(self, what: str) -> None:
         self.faults.append(Fault(what, now_ms()))
 
@@ -138,6 +157,10 @@ class Field:
                     found.append(process)
         return found
 
+    def last_mark_ms(self) -> int:
+        """When a run left its last mark."""
+        return max(mark.at_ms for mark in read_marks(self.marks_log))
+
     @contextlib.contextmanager
     def resting(self) -> Iterator[None]:
         """While clients rest and nothing is left to do."""
@@ -160,6 +183,7 @@ class Field:
         """Stop the clients, settle what they do not know, and let a last supervisor empty the store."""
         for client in self.clients:
             client.stop()
+        for client in (*self.clients, self.probe):
             client.settle()
         until_s = time.monotonic() + PATIENCE_S
         while self._left():
@@ -188,11 +212,32 @@ class Field:
             read_at_ms=now_ms(),
             lease_ms=LEASE_MS,
             faults=self.faults,
-            residues=[*self.residues, Residue("scopes that had to be set right", 0, mended)],
+            residues=[*self.residues, *self._miscounted(), Residue("scopes that had to be set right", 0, mended)],
         )
 
+    def _open_server(self) -> PostgresServer | RedisServer | None:
+        match self._store:
+            case "postgres":
+                return self._stack.enter_context(PostgresServer())
+            case "redis":
+                self._stack.enter_context(logging_redis())
+                return self._stack.enter_context(RedisServer())
+            case _:
+                return None
+
     def _rows(self) -> Rows:
-        return sqlite_rows(self.path) if self.server is None else postgres_rows(self.url)
+        match self.server:
+            case PostgresServer():
+                return postgres_rows(self.url)
+            case RedisServer() as server:
+                return redis_rows(server, self.rw.store, NAME)
+            case None:
+                return sqlite_rows(self.path)
+
+    def _miscounted(self) -> list[Residue]:
+        """What is wrong in the indexes that Redis has no constraints for, each as something that is left over."""
+        differences = recounted(self.server, NAME) if isinstance(self.server, RedisServer) else []
+        return [Residue(f"indexes: {difference}", 0, 1) for difference in differences]
 
     def _left(self) -> int:
         outlook = self.rw.store.run(self.rw.store.outlook(NAME, *scope(self.rw)))

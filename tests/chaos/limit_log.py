@@ -1,14 +1,17 @@
 """The store's own log of limits and keys, as a campaign has it written.
 
 Databases get triggers, which write in the transaction that they tell of: whatever is rolled back or lost in a crash is
-not told. A memory store is looked at after every act.
+not told. For Redis every process of a campaign calls functions of its own, which write in the commit that they tell of.
+A memory store is looked at after every act.
 """
 
 import contextlib
+import functools
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, TypeVar
+from unittest import mock
 from uuid import UUID
 
 import psycopg
@@ -16,11 +19,16 @@ import psycopg
 from runwick.contracts.stores import Act
 from runwick.stores.memory.rows import JobRow
 from runwick.stores.memory.store import MemoryStore
+from runwick.stores.redis import store as redis_store
+from runwick.stores.redis.library import Library
+from scripts.servers.redis import RedisServer
 from tests.chaos.history import LimitChange
+from tests.redis.recount import asked, extended
 
 T = TypeVar("T")
 
 _SQL: Final = Path(__file__).parent / "sql"
+_LUA: Final = Path(__file__).parent / "lua"
 
 
 def log_sqlite(path: Path) -> None:
@@ -46,6 +54,25 @@ def read_sqlite(connection: sqlite3.Connection) -> list[LimitChange]:
 def read_postgres(connection: "psycopg.Connection[tuple[object, ...]]") -> list[LimitChange]:
     rows = connection.execute("SELECT what, limit_id, job, value, at_ms FROM chaos.log ORDER BY number")
     return [LimitChange(*(value.bytes if isinstance(value, UUID) else value for value in row)) for row in rows]  # type: ignore[arg-type]
+
+
+@functools.cache
+def logged_library() -> Library:
+    """This release's functions; they write the log, and read it and more for the checker."""
+    return extended(_LUA / "limit_log.lua", _LUA / "reading.lua")
+
+
+@contextlib.contextmanager
+def logging_redis() -> Iterator[None]:
+    """Stores that this process opens on Redis meanwhile call the functions that write the log."""
+    with mock.patch.object(redis_store, "library", logged_library):
+        yield
+
+
+def read_redis(server: RedisServer, application: str) -> tuple[list[LimitChange], dict[bytes, int]]:
+    """The log, and when each attempt was claimed."""
+    changes, claims = asked(server, logged_library(), "chaos_log", application)
+    return [LimitChange(*change) for change in changes], dict(claims)
 
 
 class LoggedMemoryStore(MemoryStore):

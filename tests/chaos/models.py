@@ -1,5 +1,7 @@
 """R12: histories that hypothesis makes up, on the memory store and another one side by side; the two must agree."""
 
+import contextlib
+import functools
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +11,10 @@ import hypothesis
 from hypothesis.stateful import run_state_machine_as_test
 
 from scripts.servers.postgres import PostgresServer
+from scripts.servers.redis import RedisServer
 from tests.conformance.ground import Bench, sqlite_bench
 from tests.conformance.places import Database
+from tests.conformance.redis_places import RedisDatabase
 from tests.conformance.test_model import TwoStores
 from tests.servers import prepare_template
 
@@ -27,12 +31,15 @@ def agreeing(store: str, seed: int, examples: int = EXAMPLES) -> int:
     if store == "sqlite":
         with tempfile.TemporaryDirectory(prefix="runwick-model-") as folder:
             _compare(seed, examples, lambda: sqlite_bench(Path(folder)), lambda: _empty(Path(folder)))
-    else:
+    elif store == "postgres":
         with PostgresServer() as server:
             prepare_template(server)
             database = Database(server)
             _compare(seed, examples, database.bench, lambda: None)
             database.close()
+    else:
+        with RedisServer() as redis, contextlib.closing(RedisDatabase(redis)) as keys:
+            _compare(seed, examples, keys.bench, functools.partial(_counted, keys))
     return examples * STEPS
 
 
@@ -52,6 +59,10 @@ def _compare(seed: int, examples: int, other: Callable[[], Bench], check: Callab
         suppress_health_check=list(hypothesis.HealthCheck),
     )
     run_state_machine_as_test(Machine, settings=settings)
+
+
+def _counted(database: RedisDatabase) -> None:
+    assert database.recount() == []
 
 
 def _empty(folder: Path) -> None:

@@ -14,10 +14,12 @@ from runwick.contracts.attempts import Kind, Lane
 from runwick.contracts.history import AuditRecord, EventKind, JobEvent
 from runwick.contracts.policies import JobPolicy
 from runwick.contracts.stores import Act, Store
-from runwick.stores.memory.tables import Tables
+from runwick.stores.redis.packed import STATES, policy_of
+from scripts.servers.redis import RedisServer
 from tests.chaos.history import History, StoredClosing, StoredJob
-from tests.chaos.limit_log import LoggedMemoryStore
-from tests.chaos.reading_limits import LimitRows, memory_limits, postgres_limits, sqlite_limits
+from tests.chaos.limit_log import LoggedMemoryStore, logged_library, read_redis
+from tests.chaos.reading_limits import LimitRows, memory_limits, postgres_limits, redis_limits, sqlite_limits
+from tests.redis.recount import asked
 
 PAGE = 500
 
@@ -91,44 +93,42 @@ def _pages(make: Callable[[str | None], Act[Any]], entries: str, store: Store, a
     return found
 
 
+class _Last(NamedTuple):
+    """What a job that has ended knows of its last closing."""
+
+    revision: int | None
+    executions: int | None
+    cancel_requested_at_ms: int | None
+
+
 def memory_rows(store: LoggedMemoryStore, claimed_at_ms: Mapping[bytes, int]) -> Rows:
     """From a memory store, which forgets all but the last closing's numbers and when it was claimed."""
-    tables = store.tables
-    rows = list(tables.rows.values())
-    ended = {row.command.job_id: row for row in rows if row.state.terminal}
-    closings = []
-    for _, event in tables.events:
-        if event.what is EventKind.JOB_ENDED:
-            row = ended.get(event.job_id)
-            last = row if row is not None and row.generation == event.generation else None
-            closings.append(
-                StoredClosing(
-                    job_id=event.job_id,
-                    generation=event.generation,
-                    state=event.state or "",
-                    code=event.code,
-                    ended_at_ms=event.at_ms,
-                    revision=None if last is None else last.revision,
-                    executions=None if last is None else last.executions,
-                    cancel_requested_at_ms=_cancelled_at_ms(tables, event),
-                )
-            )
+    rows = list(store.tables.rows.values())
+    last = {
+        (row.command.job_id, row.generation): _Last(row.revision, row.executions, row.cancel_requested_at_ms)
+        for row in rows
+        if row.state.terminal
+    }
     jobs = [
         JobRow(row.command.job_id, row.command.operation_id, row.command.policy, len(row.command.payload), row.lives_ms)
         for row in rows
     ]
+    closings = _closings_told([event for _, event in store.tables.events], last)
     return Rows(jobs, closings, claimed_at_ms, memory_limits(store))
 
 
-def _cancelled_at_ms(tables: Tables, end: JobEvent) -> int | None:
-    """When that generation was cancelled; of one that is not the last, its events tell."""
-    row = tables.rows[tables.jobs_by_id[end.job_id]]
-    if row.generation == end.generation:
-        return row.cancel_requested_at_ms
-    for _, event in tables.events:
-        if (event.job_id, event.generation, event.state) == (end.job_id, end.generation, "cancel"):
-            return event.at_ms
-    return None
+def _closings_told(events: Sequence[JobEvent], last: Mapping[tuple[bytes, int], _Last]) -> list[StoredClosing]:
+    """As events tell of them: `last` knows more of some, and of the others at least when they were cancelled."""
+    cancelled = {(event.job_id, event.generation): event.at_ms for event in reversed(events) if event.state == "cancel"}
+    closings = []
+    for event in events:
+        if event.what is EventKind.JOB_ENDED:
+            at = event.job_id, event.generation
+            known = last.get(at, _Last(None, None, cancelled.get(at)))
+            closings.append(
+                _closing(event.job_id, event.generation, event.state or "", event.code, event.at_ms, *known)
+            )
+    return closings
 
 
 def sqlite_rows(path: Path) -> Rows:
@@ -170,6 +170,23 @@ def postgres_rows(url: str) -> Rows:
     )
 
 
+def redis_rows(server: RedisServer, store: Store, application: str) -> Rows:
+    """From a Redis store, which keeps no more of closings than a memory store does."""
+    rows: list[Any] = asked(server, logged_library(), "chaos_rows", application)
+    log, claimed_at_ms = read_redis(server, application)
+    jobs = [
+        JobRow(job_id, operation, policy_of(text), *rest)
+        for job_id, operation, text, *rest in (row[:5] for row in rows)
+    ]
+    last = {
+        (job_id, generation): _Last(revision, executions, cancelled_at_ms)
+        for job_id, *_, state, generation, revision, executions, cancelled_at_ms, _, _ in rows
+        if STATES[state].terminal
+    }
+    closings = _closings_told(read_events(store, application), last)
+    return Rows(jobs, closings, claimed_at_ms, redis_limits(server, application, log, rows))
+
+
 def _plain(value: Any) -> Any:
     return value.bytes if isinstance(value, UUID) else value
 
@@ -184,8 +201,8 @@ def _closing(
     state: str,
     code: str | None,
     ended_at_ms: int,
-    revision: int,
-    executions: int,
+    revision: int | None,
+    executions: int | None,
     cancel_requested_at_ms: int | None,
 ) -> StoredClosing:
     return StoredClosing(

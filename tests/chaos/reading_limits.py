@@ -2,14 +2,17 @@
 
 import sqlite3
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import psycopg
 
 from runwick.contracts.limits import LimitKind
+from scripts.servers.redis import RedisServer
 from tests.chaos.history import LimitChange, StoredScope, StoredWindow
-from tests.chaos.limit_log import LoggedMemoryStore, read_postgres, read_sqlite
+from tests.chaos.limit_log import LoggedMemoryStore, logged_library, read_postgres, read_sqlite
+from tests.redis.recount import asked
 
 _SCOPES: Final = """
 SELECT scope.id, kind, key, capacity, in_use,
@@ -71,6 +74,19 @@ def postgres_limits(connection: "psycopg.Connection[Any]") -> LimitRows:
         )
     )
     return _rows(read_postgres(connection), scopes, windows, held)
+
+
+def redis_limits(server: RedisServer, application: str, log: list[LimitChange], jobs: Sequence[Any]) -> LimitRows:
+    """`jobs`: as `chaos_rows` answers them."""
+    scopes, windows, held = asked(server, logged_library(), "chaos_limits", application)
+    holds = Counter(limit for *_, limits, _ in jobs for limit in limits)
+    lines = Counter(line for *_, line in jobs)
+    return _rows(
+        log,
+        [(*scope, holds[scope[0]], lines[scope[0]]) for scope in scopes],
+        [(*window, lines[window[0]]) for window in windows],
+        [(job_id,) for job_id in held],
+    )
 
 
 def _rows(log: list[LimitChange], scopes: list[Any], windows: list[Any], held: list[Any]) -> LimitRows:

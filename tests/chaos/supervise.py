@@ -2,7 +2,8 @@
 
 Its restart budget is for deaths that are the application's, and here they are not; its log tells of every attempt; it
 obeys orders to kill an executor in the middle of the hand-off; it notes which attempts it gives back, of which the
-store keeps no trace; and its threads bear their names where others can read them.
+store keeps no trace; its threads bear their names where others can read them; and a Redis store writes the log of
+limits.
 """
 
 import logging
@@ -16,6 +17,7 @@ from runwick.worker.releaser import Releaser
 from runwick_supervisor import seats
 from runwick_supervisor.command import main
 from tests.chaos.book import Book
+from tests.chaos.limit_log import logging_redis
 from tests.supervisor import strikes
 
 
@@ -45,4 +47,5 @@ if __name__ == "__main__":
     strikes.obey_as_parent(Path(os.environ["CHAOS_STRIKES"]))
     note_what_is_given_back(Book(Path(os.environ["CHAOS_BOOK"])))
     logging.basicConfig(format="%(message)s")
-    main()
+    with logging_redis():
+        main()

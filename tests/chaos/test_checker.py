@@ -7,17 +7,19 @@ import pytest
 
 from runwick.stores.memory.store import MemoryStore
 from scripts.servers.postgres import PostgresServer
+from scripts.servers.redis import RedisServer
 from tests.chaos import limit_plants, plants
 from tests.chaos.book import Book
 from tests.chaos.checker import INVARIANTS, violations
 from tests.chaos.history import History, Mark
-from tests.chaos.limit_log import LoggedMemoryStore, log_postgres, log_sqlite
+from tests.chaos.limit_log import LoggedMemoryStore, log_postgres, log_sqlite, logged_library
 from tests.chaos.needs import KINDS, LANES
 from tests.chaos.plants import Change, Plant
-from tests.chaos.reading import Rows, memory_rows, postgres_rows, read_history, sqlite_rows
+from tests.chaos.reading import Rows, memory_rows, postgres_rows, read_history, redis_rows, sqlite_rows
 from tests.chaos.rehearsal import LEASE_MS, Rehearsal
 from tests.conformance.ground import APPLICATION, Bench, memory_bench, sqlite_bench
 from tests.conformance.places import Database
+from tests.conformance.redis_places import RedisDatabase
 
 STEPS = 400
 PLANTS = (*plants.PLANTS, *limit_plants.PLANTS)
@@ -84,6 +86,20 @@ def test_plays_on_postgres_are_sound(postgres: PostgresServer) -> None:
         history = history_of(play, marks, postgres_rows(database.url))
         bench.store.close()
         assert violations(history) == {}
+    database.close()
+
+
+def test_plays_on_redis_are_sound(redis_server: RedisServer) -> None:
+    database = RedisDatabase(redis_server, logged_library())
+    for seed in range(2):
+        bench = database.bench()
+        play, marks = played(bench, seed)
+        history = history_of(play, marks, redis_rows(redis_server, bench.store, APPLICATION))
+        bench.store.close()
+        assert violations(history) == {}
+        assert history.limit_log
+        assert history.claimed_at_ms == play.claimed_at_ms
+        assert database.recount() == []
     database.close()
 
 

@@ -67,6 +67,15 @@ def postgres_place(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
 
 
 @pytest.fixture
+def redis_place(empty_redis: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    """The same on Redis."""
+    monkeypatch.setenv("STORE_OF_THE_TEST", empty_redis)
+    rw = shop(empty_redis)
+    yield Place(rw, ("--connection-env", "STORE_OF_THE_TEST", "--application", "shop"))
+    rw.close()
+
+
+@pytest.fixture
 def server_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     """With a context, over the API."""
     rw = shop(f"sqlite:///{tmp_path}/shop.db")
@@ -90,7 +99,7 @@ def server_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pl
     rw.close()
 
 
-@pytest.fixture(params=["sqlite", "postgres", "server"])
+@pytest.fixture(params=["sqlite", "postgres", "redis", "server"])
 def place(request: pytest.FixtureRequest) -> Place:
     """Each of them."""
     found: Place = request.getfixturevalue(f"{request.param}_place")

@@ -10,6 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from tests.cli.conftest import Place
 from tests.cli.ground import SECRET, answering, asked, run
+from tests.redis.asking import execute
 
 SERVER = ("server_reachable", "credentials", "api_version", "clock")
 STORE = ("store_reachable", "store_revision", "store_durability")
@@ -76,4 +77,19 @@ def test_a_store_that_can_lose_jobs_fails(database: str, monkeypatch: pytest.Mon
     told = {each["name"]: each for each in found["result"]["checks"]}
     assert (told["store_revision"]["status"], told["store_durability"]["status"]) == ("passed", "failed")
     password = database.partition("@")[0].rpartition(":")[2]
+    assert password not in str(found)
+
+
+def test_a_redis_server_that_can_lose_jobs_fails(empty_redis: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STORE_OF_THE_TEST", empty_redis)
+    assert [statuses("--connection-env", "STORE_OF_THE_TEST")[name] for name in STORE] == ["passed"] * 3
+    execute(empty_redis, "CONFIG", "SET", "appendfsync", "everysec")
+    try:
+        found = asked("doctor", "--connection-env", "STORE_OF_THE_TEST", status=1)
+    finally:
+        execute(empty_redis, "CONFIG", "SET", "appendfsync", "always")
+    told = {each["name"]: each for each in found["result"]["checks"]}
+    assert [told[name]["status"] for name in STORE] == ["passed", "passed", "failed"]
+    assert "appendfsync=everysec" in told["store_durability"]["detail"]
+    password = empty_redis.partition("@")[0].rpartition(":")[2]
     assert password not in str(found)

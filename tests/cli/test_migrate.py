@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from runwick.cli.main import main
 from tests.cli.applications import SOUND
 from tests.cli.conftest import WriteApplication
+from tests.redis.asking import execute
 
 FIRST = re.compile(
     r"store     sqlite (?P<path>/.*/thumbs\.db) \(wal, synchronous=full\)\n"
@@ -131,6 +132,23 @@ def test_a_server_that_can_lose_jobs_needs_the_operators_word(
     ran = CliRunner().invoke(main, migrating, input=empty_database)
     assert (ran.exit_code, ran.stderr) == (0, "")
     password = empty_database.partition("@")[0].rpartition(":")[2]
+    assert password not in refused.output + ran.output
+
+
+def test_a_redis_server_that_can_lose_jobs_is_refused(bare_redis: str) -> None:
+    migrating = ["migrate", "--connection-stdin", "--provider", "redis"]
+    execute(bare_redis, "CONFIG", "SET", "appendfsync", "everysec")
+    try:
+        refused = CliRunner().invoke(main, migrating, input=bare_redis)
+    finally:
+        execute(bare_redis, "CONFIG", "SET", "appendfsync", "always")
+    assert refused.exit_code == 1
+    assert "appendfsync=everysec" in refused.stderr
+    assert execute(bare_redis, "DBSIZE") == 0
+    ran = CliRunner().invoke(main, migrating, input=bare_redis)
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    assert ran.stdout.startswith(f"store     redis {bare_redis.rpartition('@')[2]} ")
+    password = bare_redis.partition("@")[0].rpartition(":")[2]
     assert password not in refused.output + ran.output
 
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from runwick.config.check import check_executor_options, check_job_settings, check_store_options
-from runwick.config.options import ExecutorOptions, JobDefaults, SqliteOptions, StoreOptions
+from runwick.config.options import ExecutorOptions, JobDefaults, RedisOptions, SqliteOptions, StoreOptions
 from runwick.config.sizes import bytes_text, parse_bytes
 from runwick.contracts import InvalidArgument, Problem
 from runwick.contracts.jobs import JobSettings
@@ -36,6 +36,40 @@ def test_a_store_option_out_of_bounds(change: dict[str, Any], message: str) -> N
     assert check_store_options(StoreOptions(sqlite=SqliteOptions(**change))) == [
         Problem("invalid_policy", setting, message)
     ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"profile_recheck_interval": timedelta(milliseconds=4999)},
+            "profile_recheck_interval (4999 ms) must be ≥ 5000 ms. Raise it to 5 s or more.",
+        ),
+        (
+            {"profile_recheck_interval": timedelta(minutes=5, milliseconds=1)},
+            "profile_recheck_interval (300001 ms) must be ≤ 300000 ms. Lower it to 5 min or less.",
+        ),
+        (
+            {"command_timeout": timedelta(milliseconds=99)},
+            "command_timeout (99 ms) must be ≥ 100 ms. Raise it to 100 ms or more.",
+        ),
+        (
+            {"command_timeout": timedelta(seconds=61)},
+            "command_timeout (61000 ms) must be ≤ 60000 ms. Lower it to 1 min or less.",
+        ),
+    ],
+)
+def test_a_redis_option_out_of_bounds(change: dict[str, Any], message: str) -> None:
+    (setting,) = change
+    assert check_store_options(StoreOptions(redis=RedisOptions(**change))) == [
+        Problem("invalid_policy", setting, message)
+    ]
+
+
+def test_the_bounds_of_redis_options_are_allowed() -> None:
+    for interval, limit in ((timedelta(seconds=5), timedelta(milliseconds=100)), (timedelta(minutes=5),) * 2):
+        options = RedisOptions(profile_recheck_interval=interval, command_timeout=min(limit, timedelta(minutes=1)))
+        assert check_store_options(StoreOptions(redis=options)) == []
 
 
 @pytest.mark.parametrize("settings", [JobSettings(), JobDefaults.web_requests(), JobSettings(execution_timeout=None)])

@@ -98,7 +98,7 @@ def test_an_application_is_closed_for_itself_alone(bench: Bench) -> None:
     assert len(bench.claim(application="office").attempts) == 1
     bench.dispatch(application="bakery")
     with pytest.raises(AdmissionClosed):
-        bench.run(bench.store.dispatch([bench.command(application="bakery"), bench.command()]))
+        bench.run(bench.store.dispatch([bench.command()]))
     assert len(bench.claim(application="bakery").attempts) == 1
 
 

@@ -66,9 +66,9 @@ def test_a_command_of_a_finished_job_does_not_bring_it_back(bench: Bench) -> Non
 
 
 def test_a_batch_is_created_whole_or_not_at_all(bench: Bench) -> None:
-    (taken,) = bench.dispatch()
+    (taken,) = bench.dispatch(application="new")
     fresh = bench.command(kind=SEND, application="new")
-    stranger = bench.command(job_id=taken)
+    stranger = bench.command(job_id=taken, application="new")
     with pytest.raises(StoreError, match="was created by operation") as refused:
         bench.run(bench.store.dispatch([fresh, stranger]))
     assert refused.value.code == "operation_conflict"

@@ -48,6 +48,7 @@ from tests.conformance.ground import (
     window,
 )
 from tests.conformance.places import Database
+from tests.conformance.redis_places import RedisDatabase
 
 DICE = FakeDice()
 LANES = (HIGH, MEDIUM, LOW, Lane("mails", Priority.MEDIUM))
@@ -638,3 +639,10 @@ def test_postgres_does_what_memory_does(postgres_database: Database) -> None:
         assert lost == []
 
     compare(40, postgres_database.bench, check)
+
+
+def test_redis_does_what_memory_does(redis_database: RedisDatabase) -> None:
+    def check() -> None:
+        assert redis_database.recount() == []
+
+    compare(40, redis_database.bench, check)

@@ -82,6 +82,19 @@ def test_crashes_are_counted(bench: Bench) -> None:
     assert bench.claim().attempts[0].crashes == 1
 
 
+@pytest.mark.parametrize("first", [JobState.FAILED, JobState.SUCCEEDED])
+def test_of_two_ends_of_one_attempt_in_a_batch_the_first_counts(bench: Bench, first: SettledState) -> None:
+    attempt = bench.claimed()
+    ends = [
+        Settlement(attempt, FAILURE, JobState.FAILED, code="executions_exhausted"),
+        Settlement(attempt, SUCCESS, JobState.SUCCEEDED),
+    ]
+    if first is JobState.SUCCEEDED:
+        ends.reverse()
+    assert bench.run(bench.store.settle(ends)) == [Answer.DONE, Answer.NOT_YOURS]
+    assert (bench.job(attempt.job_id).state, len(bench.job(attempt.job_id).attempts)) == (first, 1)
+
+
 def test_settled_twice_the_second_is_not_yours_and_writes_nothing(bench: Bench) -> None:
     attempt = bench.claimed()
     success = Settlement(attempt, SUCCESS, JobState.SUCCEEDED)

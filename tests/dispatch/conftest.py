@@ -10,11 +10,13 @@ from tests.dispatch.jobs import application
 from tests.servers import fresh_database
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres", "redis"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A store without jobs, migrated."""
     if request.param == "postgres":
         return fresh_database(request.getfixturevalue("postgres"))
+    if request.param == "redis":
+        return str(request.getfixturevalue("empty_redis"))
     url = f"sqlite:///{tmp_path}/jobs.db"
     Runwick("setup", store=url).migrate()
     return url

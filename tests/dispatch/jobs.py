@@ -40,7 +40,7 @@ def job_ids(prepared: Prepared | PreparedBatch) -> list[str]:
     return [Prepared(command).job_id for command in prepared.commands]
 
 
-ANSWERED = {"sqlite": "sqlite.committed", "postgresql": "postgres.answered"}
+ANSWERED = {"sqlite": "sqlite.committed", "postgresql": "postgres.answered", "redis": "redis.answered"}
 """Where a store has applied a call and nobody knows it yet, by the scheme of its URL. PostgreSQL comes there with every
 statement, and a first dispatch has several."""
 

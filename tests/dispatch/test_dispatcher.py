@@ -32,7 +32,11 @@ from runwick.runtime.ambient import SystemClock
 from tests.dispatch.jobs import Report, application, stored, when_applied
 
 DEADLINE_S = 20.0
-PROFILES = {"sqlite": "sqlite.wal-full", "postgresql": "postgres.synchronous-commit"}
+PROFILES = {
+    "sqlite": "sqlite.wal-full",
+    "postgresql": "postgres.synchronous-commit",
+    "redis": "redis.aof-always",
+}
 
 
 def test_a_confirmed_dispatch_is_in_the_store(rw: Runwick) -> None:
@@ -292,7 +296,7 @@ class WrongClock(SystemClock):
         return super().now_ms() - self._behind_ms
 
 
-@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)  # whose clock is another host's
+@pytest.mark.parametrize("store_url", ["postgres", "redis"], indirect=True)  # whose clock is another host's
 @pytest.mark.parametrize("behind_s", [600, 200_000, -3_600])
 def test_a_process_with_a_wrong_clock_dispatches_all_the_same(store_url: str, behind_s: int) -> None:
     rw = application(store_url, clock=WrongClock(behind_s * 1000))

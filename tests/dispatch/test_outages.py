@@ -2,27 +2,50 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import Literal
 
 import pytest
 
 from runwick import DispatchOutcomeUnknown, Receipt, Runwick, RunwickError, StoreUnavailable
 from runwick.contracts.errors import Disposition
 from scripts.servers.postgres import PostgresServer
+from scripts.servers.redis import RedisServer
 from tests.dispatch.jobs import Report, application, stored
 
+Server = PostgresServer | RedisServer
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
+
+def stop(server: Server) -> None:
+    server.stop()
+
+
+def stop_at_once(server: Server) -> None:
+    """As quick as it can; Redis knows nothing between an orderly end and none."""
+    if isinstance(server, PostgresServer):
+        server.stop("immediate")
+    else:
+        server.kill()
+
+
+def kill(server: Server) -> None:
+    server.kill()
+
+
+@pytest.fixture(scope="module", params=[PostgresServer, RedisServer])
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """Its own, for it is stopped."""
-    with PostgresServer() as server:
+    with request.param() as server:
         yield server
 
 
 @pytest.fixture
-def rw(server: PostgresServer) -> Iterator[Runwick]:
-    server.drop_database("outages")
-    app = application(server.create_database("outages"))
+def rw(server: Server) -> Iterator[Runwick]:
+    if isinstance(server, PostgresServer):
+        server.drop_database("outages")
+        url = server.create_database("outages")
+    else:
+        server.execute("FLUSHDB")
+        url = server.url()
+    app = application(url)
     app.migrate()
     yield app
     app.close()
@@ -36,19 +59,13 @@ def awaiting(rw: Runwick) -> Receipt:
     return asyncio.run(rw.dispatch_async(Report("May")))
 
 
-@pytest.mark.parametrize("mode", ["fast", "immediate", "kill"])
+@pytest.mark.parametrize("end", [stop, stop_at_once, kill])
 @pytest.mark.parametrize("dispatch", [blocking, awaiting])
 def test_f067_a_dispatch_during_an_outage_is_told_and_never_lost(
-    server: PostgresServer,
-    rw: Runwick,
-    dispatch: Callable[[Runwick], Receipt],
-    mode: Literal["fast", "immediate", "kill"],
+    server: Server, rw: Runwick, dispatch: Callable[[Runwick], Receipt], end: Callable[[Server], None]
 ) -> None:
     confirmed = [dispatch(rw), dispatch(rw)]
-    if mode == "kill":
-        server.kill()
-    else:
-        server.stop(mode)
+    end(server)
     unknown: list[DispatchOutcomeUnknown] = []
     try:
         for _ in range(4):
@@ -67,7 +84,7 @@ def test_f067_a_dispatch_during_an_outage_is_told_and_never_lost(
     assert stored(rw) == len(confirmed) == 3 + len(unknown)
 
 
-def test_a_process_that_begins_during_an_outage_sends_nothing(server: PostgresServer, rw: Runwick) -> None:
+def test_a_process_that_begins_during_an_outage_sends_nothing(server: Server, rw: Runwick) -> None:
     rw.close()
     server.stop()
     try:

@@ -27,6 +27,7 @@ from runwick import (
     UniqueWithinWindow,
 )
 from tests.dispatch.jobs import stored
+from tests.redis.asking import execute
 
 OPS = ManagementActor("ops-bot", "Ops bot", "service")
 HOUR = datetime.timedelta(hours=1)
@@ -81,6 +82,8 @@ def take_capabilities(rw: Runwick) -> None:
     if (file := rw.store_url.removeprefix("sqlite:///")) != rw.store_url:
         with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as connection:
             connection.execute("UPDATE runwick_store SET capabilities = '[]'")
+    elif rw.store_url.startswith("redis"):
+        execute(rw.store_url, "HSET", "rw:store", "capabilities", "")
     else:
         with psycopg.connect(rw.store_url, autocommit=True) as server:
             server.execute("UPDATE runwick.store SET capabilities_from_start = '{}'")

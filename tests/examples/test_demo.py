@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 MODULES = 60
 
 
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "redis"])
 def test_the_demo_examines_and_its_last_lines_show_one_job_and_the_dashboard(store: str, tmp_path: Path) -> None:
     (tmp_path / ".venv").symlink_to(sys.prefix)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -13,7 +13,7 @@ from runwick.stores.postgres.store import PostgresStore
 from scripts.servers.postgres import PostgresServer
 from tests.ambient import FakeClock
 from tests.conformance.places import Database
-from tests.faults.proxy import Proxy
+from tests.faults.postgres_proxy import PostgresProxy
 from tests.faults.sqlite_site import SameIds
 from tests.faults.stage import Make, staged
 
@@ -28,7 +28,7 @@ _NAMES: Final = {"lane", "kind", "policy", "application"}
 class Site:
     """A database to spoil, reached through a proxy."""
 
-    def __init__(self, server: PostgresServer, proxy: Proxy) -> None:
+    def __init__(self, server: PostgresServer, proxy: PostgresProxy) -> None:
         self.proxy: Final = proxy
         self._database = Database(server)
         bench = self._database.bench()
@@ -81,7 +81,7 @@ class Site:
 
 @pytest.fixture(scope="module")
 def site(postgres: PostgresServer) -> Iterator[Site]:
-    with Proxy(postgres.port) as proxy:
+    with PostgresProxy(postgres.port) as proxy:
         site = Site(postgres, proxy)
         yield site
         site.close()

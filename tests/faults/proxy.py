@@ -1,7 +1,4 @@
-"""A proxy before PostgreSQL that understands its protocol, and does at a chosen round trip what networks do.
-
-    client ─ Parse Bind Execute … Sync ─▶ proxy ─▶ server        one round trip: from the first message up to Sync
-           ◀──────── … ReadyForQuery ───       ◀──
+"""A proxy before a server, whose protocol it understands, which does at a chosen round trip what networks do.
 
 It counts round trips over all connections from the moment a fault is armed, so that the n-th one of an operation can
 be hit, whichever connection carries it.
@@ -11,16 +8,12 @@ import asyncio
 import contextlib
 import enum
 import socket
-import struct
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
-_SSL_REQUEST: Final = 80877103
-_GSS_REQUEST: Final = 80877104
-_ASKS: Final = frozenset(b"PEQ")
-"""Messages that make a round trip count: Parse, Execute, Query."""
 _DEADLINE_S: Final = 10.0
 
 
@@ -45,11 +38,11 @@ class Fault(NamedTuple):
     cut: Cut
     nth: int = 1
     """Which round trip from now on."""
-    sqlstate: str = "40001"
-    """For the errors."""
+    code: str = "40001"
+    """For the errors, as the server would say it."""
 
 
-class Proxy:
+class Proxy(ABC):
     """Runs on a thread of its own, on loopback. Every connection is cut when it ends."""
 
     def __init__(self, upstream_port: int) -> None:
@@ -70,9 +63,9 @@ class Proxy:
         self._thread = threading.Thread(target=self._serve, name="proxy", daemon=True)
         self._listening = threading.Event()
         self._ending = asyncio.Event()
-        self._pairs: set[_Pair] = set()
+        self._pairs: set[Pair] = set()
 
-    def __enter__(self) -> "Proxy":
+    def __enter__(self) -> Self:
         self._thread.start()
         assert self._listening.wait(_DEADLINE_S)
         return self
@@ -143,7 +136,7 @@ class Proxy:
         except OSError:
             writer.transport.abort()
             return
-        pair = _Pair(self, (reader, writer), upstream)
+        pair = self._pair((reader, writer), upstream)
         self._pairs.add(pair)
         try:
             with contextlib.suppress(asyncio.CancelledError):  # the proxy ends
@@ -153,6 +146,10 @@ class Proxy:
             pair.cut()
             if pair.met_fault:
                 self.over.set()
+
+    @abstractmethod
+    def _pair(self, client: "Stream", server: "Stream") -> "Pair":
+        """The two connections, in the server's protocol."""
 
     def takes(self) -> Fault | None:
         """Count one round trip; the fault that it meets, if any."""
@@ -176,8 +173,13 @@ class Proxy:
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-class _Pair:
-    """One client's connection and the one to the server behind it."""
+class Pair(ABC):
+    """One client's connection and the one to the server behind it.
+
+    Args:
+        proxy: says what happens to them.
+        client, server: both connections.
+    """
 
     def __init__(self, proxy: Proxy, client: Stream, server: Stream) -> None:
         self._proxy = proxy
@@ -206,31 +208,28 @@ class _Pair:
                 down.cancel()
                 await asyncio.gather(down, return_exceptions=True)
 
+    @abstractmethod
     async def _begin(self) -> None:
-        """Encryption is declined; the start-up message goes through."""
-        while True:
-            size = await self._from_client.readexactly(4)
-            body = await self._from_client.readexactly(struct.unpack("!I", size)[0] - 4)
-            if struct.unpack("!I", body[:4])[0] in (_SSL_REQUEST, _GSS_REQUEST):
-                self._to_client.write(b"N")
-                continue
-            self._to_server.write(size + body)
-            return
+        """Let what comes before the first round trip go through."""
+
+    @abstractmethod
+    async def _request(self) -> tuple[bytes, bool]:
+        """The next round trip that the client begins, and whether it counts."""
+
+    @abstractmethod
+    async def _reply(self) -> tuple[bytes, bool]:
+        """The next message of the server, and whether it ends a round trip."""
+
+    @abstractmethod
+    def _error(self, fault: Fault) -> bytes:
+        """The error that the server is made to answer."""
 
     async def _ask(self) -> None:
         """From client to server, one round trip at a time."""
-        batch = b""
-        asks = False
         while True:
-            message = await _message(self._from_client)
-            batch += message
-            asks = asks or message[0] in _ASKS
-            if message[:1] not in (b"S", b"Q", b"p", b"X", b"H"):
-                continue
+            whole, counts = await self._request()
             await self._proxy.passes()
-            fault = self._proxy.takes() if asks else None
-            whole, batch, asks = batch, b"", False
-            if not await self._forward(whole, fault):
+            if not await self._forward(whole, self._proxy.takes() if counts else None):
                 return
 
     async def _forward(self, batch: bytes, fault: Fault | None) -> bool:
@@ -244,7 +243,7 @@ class _Pair:
             await asyncio.Event().wait()
         if cut in (Cut.ERROR, Cut.FATAL):
             assert fault is not None
-            self._to_client.write(_error(fault))
+            self._to_client.write(self._error(fault))
             if cut is Cut.FATAL:
                 await self._to_client.drain()
                 self.cut()
@@ -262,29 +261,16 @@ class _Pair:
         """From server to client; a reply that meets a fault is held back until it is complete."""
         held = b""
         while True:
-            message = await _message(self._from_server)
+            message, ends = await self._reply()
             await self._proxy.passes()
             if self._fault is None:
                 self._to_client.write(message)
                 continue
             held += message
-            if message[:1] != b"Z" or self._fault.cut is Cut.AFTER_SEND:
+            if not ends or self._fault.cut is Cut.AFTER_SEND:
                 continue
             if self._fault.cut is Cut.MID_REPLY:
                 self._to_client.write(held[: len(held) // 2])
                 await self._to_client.drain()
             self.cut()
             return
-
-
-async def _message(reader: asyncio.StreamReader) -> bytes:
-    head = await reader.readexactly(5)
-    return head + await reader.readexactly(struct.unpack("!I", head[1:])[0] - 4)
-
-
-def _error(fault: Fault) -> bytes:
-    severity = b"FATAL" if fault.cut is Cut.FATAL else b"ERROR"
-    fields: Any = [(b"S", severity), (b"V", severity), (b"C", fault.sqlstate.encode()), (b"M", b"injected")]
-    body = b"".join(name + text + b"\0" for name, text in fields) + b"\0"
-    ready = b"Z" + struct.pack("!I", 5) + b"I" if fault.cut is Cut.ERROR else b""
-    return b"E" + struct.pack("!I", 4 + len(body)) + body + ready

@@ -47,7 +47,7 @@ def test_an_act_of_which_any_round_trip_is_lost(site: Site, name: str) -> None:
 @pytest.mark.parametrize("name", HEART)
 def test_f071_an_act_of_which_any_round_trip_fails(site: Site, name: str) -> None:
     trial = Trial(site, name)
-    faults = [*(Fault(Cut.ERROR, sqlstate=sqlstate) for sqlstate in ERRORS), Fault(Cut.FATAL, sqlstate="57P01")]
+    faults = [*(Fault(Cut.ERROR, code=code) for code in ERRORS), Fault(Cut.FATAL, code="57P01")]
     for fault in faults:
         assert trial.campaign(fault) >= 2
 

@@ -20,6 +20,7 @@ from runwick.health.watch import Watch
 from runwick.runtime.ambient import SystemClock
 from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
+from tests.redis.asking import execute
 
 PATIENCE_S = 20.0
 
@@ -106,6 +107,19 @@ def test_a_store_that_is_not_there_is_no_matter_of_time(rw: Runwick, quick: None
     assert rw.health().live.status is HealthStatus.HEALTHY, "starting it anew would not help"
     rw.migrate()
     until(lambda: rw.health().status is HealthStatus.HEALTHY, "the answer of the store that is there now")
+
+
+def test_a_server_that_is_set_unsafe_meanwhile_is_seen_until_it_is_set_right(empty_redis: str, quick: None) -> None:
+    rw = Runwick("errands", store=empty_redis)
+    until(lambda: rw.health().status is HealthStatus.HEALTHY, "the first answer")
+    execute(empty_redis, "CONFIG", "SET", "appendfsync", "everysec")
+    try:
+        until(lambda: only(rw.health().ready) == ("producer", "unhealthy", "incompatible"), "the next look")
+        assert "appendfsync=everysec" in rw.health().ready[0].text
+    finally:
+        execute(empty_redis, "CONFIG", "SET", "appendfsync", "always")
+    until(lambda: rw.health().status is HealthStatus.HEALTHY, "the look after that")
+    rw.close()
 
 
 def test_nobody_waits_for_a_store_that_hangs(rw: Runwick, quick: None) -> None:

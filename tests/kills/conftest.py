@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from scripts.servers.postgres import SHARED_MEMORY, PostgresServer
+from scripts.servers.kept import SHARED_MEMORY
+from scripts.servers.postgres import PostgresServer
+from scripts.servers.redis import RedisServer
 from tests.conformance.places import Database
-from tests.kills.stands import PostgresStand, SqliteStand, Stand
+from tests.conformance.redis_places import RedisDatabase
+from tests.kills.stands import PostgresStand, RedisStand, SqliteStand, Stand
 
 
 @pytest.fixture(scope="session")
@@ -19,10 +22,22 @@ def killed_database(postgres: PostgresServer) -> Iterator[Database]:
     database.close()
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(scope="session")
+def killed_redis_database(redis_server: RedisServer) -> Iterator[RedisDatabase]:
+    """Where the stands on Redis are."""
+    database = RedisDatabase(redis_server)
+    yield database
+    database.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres", "redis"])
 def stand(request: pytest.FixtureRequest) -> Iterator[Stand]:
-    if request.param == "postgres":
-        stand: Stand = PostgresStand(request.getfixturevalue("killed_database"))
+    if request.param != "sqlite":
+        stand: Stand = (
+            PostgresStand(request.getfixturevalue("killed_database"))
+            if request.param == "postgres"
+            else RedisStand(request.getfixturevalue("killed_redis_database"))
+        )
         yield stand
         stand.close()
         return

@@ -1,7 +1,7 @@
 """One store after the other in which everything has something to do, and processes that work on it and are killed.
 
-Time is the test's and moves only when the test moves it: a process that is forked has the time of then, and PostgreSQL
-keeps it in a table.
+Time is the test's and moves only when the test moves it: a process that is forked has the time of then, and servers
+keep it themselves.
 """
 
 import functools
@@ -16,8 +16,9 @@ from typing import Any, Final, TypeVar
 
 from runwick.runtime import crossings
 from runwick.stores.sqlite.store import SqliteStore
-from tests.conformance.ground import Bench, sqlite_bench
+from tests.conformance.ground import APPLICATION, Bench, sqlite_bench
 from tests.conformance.places import Database
+from tests.conformance.redis_places import RedisDatabase
 from tests.sqlite.processes import Child, Peer
 
 T = TypeVar("T")
@@ -40,19 +41,29 @@ class Stand(ABC):
         self._bench = self._make()
         return self._bench
 
+    @property
+    def standing(self) -> Bench:
+        """The store made last."""
+        assert self._bench is not None
+        return self._bench
+
     def close(self) -> None:
         if self._bench is not None:
             self._bench.store.close()
 
     @abstractmethod
-    def rows(self, sqlite: str, postgres: str) -> list[tuple[Any, ...]]:
-        """What is in the tables of the store made last, as this statement says."""
-
-    @abstractmethod
     def _make(self) -> Bench: ...
 
 
-class SqliteStand(Stand):
+class Tables(Stand):
+    """Stores that can be asked by statements."""
+
+    @abstractmethod
+    def rows(self, sqlite: str, postgres: str) -> list[tuple[Any, ...]]:
+        """What is in the tables of the store made last, as this statement says."""
+
+
+class SqliteStand(Tables):
     """Files in one folder."""
 
     crossings = ("sqlite.committed",)
@@ -76,7 +87,7 @@ class SqliteStand(Stand):
         return sqlite_bench(folder)
 
 
-class PostgresStand(Stand):
+class PostgresStand(Tables):
     """One database, emptied for each."""
 
     crossings = ("postgres.sending", "postgres.answered")
@@ -90,6 +101,23 @@ class PostgresStand(Stand):
 
     def _make(self) -> Bench:
         return self.database.bench()
+
+
+class RedisStand(Stand):
+    """One database, emptied for each."""
+
+    crossings = ("redis.sending", "redis.answered")
+
+    def __init__(self, database: RedisDatabase) -> None:
+        super().__init__()
+        self._database = database
+
+    def kept(self, command_id: bytes) -> bool:
+        """Whether the store made last knows what a command was answered."""
+        return bool(self._database.client.hexists(f"rw:{{{APPLICATION}}}:commands", command_id))
+
+    def _make(self) -> Bench:
+        return self._database.bench()
 
 
 def elsewhere(work: Callable[[], object]) -> Any:

@@ -19,7 +19,7 @@ from tests.conformance.ground import APPLICATION, Bench
 from tests.conformance.places import Database
 from tests.conformance.scene import Scene, seen, set_scene
 from tests.kills.fire import wait_for
-from tests.kills.stands import KILLED, PostgresStand, Stand, each_kill, elsewhere
+from tests.kills.stands import KILLED, PostgresStand, RedisStand, Stand, Tables, each_kill, elsewhere
 from tests.sqlite.processes import Child, Peer
 
 CANCEL, RETRY, RERUN, LOOK = ControlAction.CANCEL, ControlAction.RETRY, ControlAction.RERUN, ControlAction.LOOK
@@ -125,6 +125,7 @@ APPLIED: Final = {
         ("postgres.answered", 1): False,
         ("postgres.answered", 2): True,
     },
+    "RedisStand": {("redis.sending", 1): False, ("redis.answered", 1): True},
 }
 """Whether a command is applied when its sender is killed at a crossing for the n-th time: on PostgreSQL it asks for the
 numbers of names first."""
@@ -157,6 +158,9 @@ def lives(stand: Stand, order: ControlCommand) -> tuple[list[int], list[int], li
     """The generations that are closed and the one that is live, and what was written with that: in one transaction,
     which PostgreSQL names."""
     job_id, command_id = order.targets[0].job_id, order.command_id
+    if isinstance(stand, RedisStand):
+        return _told_lives(stand, order)
+    assert isinstance(stand, Tables)
     sqlite, postgres = f"x'{job_id.hex()}'", f"'{id_text(job_id)}'"
     of_job = f"(SELECT position FROM runwick_job WHERE id = {sqlite})"
 
@@ -177,6 +181,18 @@ def lives(stand: Stand, order: ControlCommand) -> tuple[list[int], list[int], li
     )
     assert len({transaction for _, transaction in written}) <= 1
     return generations("closing"), generations("hot"), [table for table, _ in written]
+
+
+def _told_lives(stand: RedisStand, order: ControlCommand) -> tuple[list[int], list[int], list[str]]:
+    """The same as the store tells it: what it writes at once is one function."""
+    bench, job_id = stand.standing, order.targets[0].job_id
+    told = [event for event in bench.events() if event.job_id == job_id]
+    job = bench.job(job_id)
+    live = [] if job.state.terminal else [job.generation]
+    audited = any(record.command_id == order.command_id for record in bench.audit())
+    written = {"audit": audited, "command": stand.kept(order.command_id), "hot": bool(live)}
+    closed = [event.generation for event in told if event.what is EventKind.JOB_ENDED]
+    return closed, live, [what for what, is_there in written.items() if is_there]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import psycopg
 import pytest
 
-from runwick.config.options import PostgresOptions, SqliteOptions
+from runwick.config.options import PostgresOptions, RedisOptions, SqliteOptions
 from runwick.contracts.attempts import Attempt
 from runwick.contracts.identity import id_bytes
 from runwick.contracts.outcomes import Answer
@@ -26,12 +26,17 @@ from runwick.runtime.ambient import SystemClock, SystemIds
 from runwick.stores.postgres.address import address_of
 from runwick.stores.postgres.administer import PostgresAdministration
 from runwick.stores.postgres.store import PostgresStore
+from runwick.stores.redis import address as redis_address
+from runwick.stores.redis.administer import RedisAdministration
+from runwick.stores.redis.library import library
+from runwick.stores.redis.store import RedisStore
 from runwick.stores.sqlite.administer import SqliteAdministration
 from runwick.stores.sqlite.migrate import migrate
 from runwick.stores.sqlite.store import SqliteStore
-from scripts.servers.postgres import SHARED_MEMORY
+from scripts.servers.kept import SHARED_MEMORY
 from tests.ambient import FakeClock, FakeDice
 from tests.conformance.ground import APPLICATION, LONE, SUCCESS, Bench
+from tests.redis.asking import execute
 from tests.sqlite.processes import Child, Peer
 
 BATCHES: Final = 100
@@ -41,6 +46,8 @@ APART_MS: Final = 20
 LEAD_MS: Final = 1_500
 """How long all is claimed before the first lease ends."""
 DICE: Final = FakeDice()
+BLOCKS: Final = 2
+"""How many blocks of the roster in Redis hold so many jobs."""
 
 
 class RealTime(FakeClock):
@@ -59,10 +66,11 @@ class Ground(NamedTuple):
     """When each lease ends, by job id."""
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres", "redis"])
 def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
-    if request.param == "postgres":
-        ground = _postgres(request.getfixturevalue("database"))
+    if request.param != "sqlite":
+        make, database = {"postgres": (_postgres, "database"), "redis": (_redis, "empty_redis")}[request.param]
+        ground = make(request.getfixturevalue(database))
         yield ground
         ground.bench.store.close()
         return
@@ -102,6 +110,20 @@ def _postgres(url: str) -> Ground:
         return {id_bytes(job): until_ms for job, until_ms in rows}
 
     return Ground(Bench("postgres", opened(), clock, PostgresAdministration(address, ids), opened), lease_ends)
+
+
+def _redis(url: str) -> Ground:
+    clock, ids, address = RealTime(), SystemIds(), redis_address.address_of(url)
+
+    def opened() -> RedisStore:
+        return RedisStore(address, options=RedisOptions(), concurrent_calls=2, clock=clock, ids=ids)
+
+    def lease_ends() -> dict[bytes, int]:
+        roster = b"".join(execute(url, "GET", f"rw:{{{APPLICATION}}}:d:{block}") or b"" for block in range(BLOCKS))
+        leases = execute(url, "ZRANGE", f"rw:{{{APPLICATION}}}:leases", 0, -1, "WITHSCORES")
+        return {roster[(int(job) - 1) * 32 :][:16]: int(until_ms) for job, until_ms in leases}
+
+    return Ground(Bench("redis", opened(), clock, RedisAdministration(address, ids, library()), opened), lease_ends)
 
 
 def claimed(bench: Bench) -> list[Sequence[Attempt]]:

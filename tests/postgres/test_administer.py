@@ -21,7 +21,8 @@ from runwick.stores.postgres.address import address_of
 from runwick.stores.postgres.administer import PostgresAdministration
 from runwick.stores.postgres.revision import REVISION
 from scripts.servers.postgres import PostgresServer
-from tests.faults.proxy import Cut, Fault, Proxy
+from tests.faults.postgres_proxy import PostgresProxy
+from tests.faults.proxy import Cut, Fault
 from tests.postgres.asking import PATIENCE_S, asks_for_lock, end_operators, eventually, execute
 
 ACT = "SELECT FROM runwick.store JOIN runwick.application ON true"
@@ -152,7 +153,7 @@ def test_what_is_shown_of_it_has_no_secrets(url: str) -> None:
 
 
 def test_an_operator_does_not_wait_for_a_server_that_says_nothing(url: str, postgres: PostgresServer) -> None:
-    with Proxy(postgres.port) as proxy:
+    with PostgresProxy(postgres.port) as proxy:
         behind = url.replace(f":{postgres.port}/", f":{proxy.port}/")
         store = PostgresAdministration(address_of(behind), SystemIds(), answer_s=0.2)
         proxy.arm(Fault(Cut.SILENCE, nth=2))

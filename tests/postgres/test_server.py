@@ -140,7 +140,7 @@ def test_a_server_that_cannot_start_says_why() -> None:
 def test_binaries_that_the_servers_user_could_not_read_are_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(servers, "_open_to_all", lambda path: False)
+    monkeypatch.setattr(servers, "is_open_to_all", lambda path: False)
     copied = servers._binaries(True, tmp_path)
     assert tmp_path in copied.parents
     assert "18" in subprocess.check_output([copied / "initdb", "--version"], text=True)

@@ -124,10 +124,11 @@ class Site:
         return process
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres", "redis"])
 def site(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     monkeypatch.delenv("RUNWICK_STORE", raising=False)
-    store = f"sqlite:///{tmp_path}/shop.db" if request.param == "sqlite" else request.getfixturevalue("database")
+    served = {"postgres": "database", "redis": "empty_redis"}.get(request.param)
+    store = request.getfixturevalue(served) if served else f"sqlite:///{tmp_path}/shop.db"
     site = Site(store, tmp_path)
     site.rw.migrate()
     with contextlib.closing(site.rw):

@@ -17,7 +17,7 @@ from psycopg.pq import ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
 from runwick.stores.postgres import packed
-from runwick.stores.postgres.quiet import quiet
+from runwick.stores.quiet import quiet
 
 Row = tuple[Any, ...]
 RV = TypeVar("RV")
