@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conformance.conftest import bench, postgres_database
+from tests.conformance.conftest import bench, postgres_database, redis_database
 from tests.conformance.ground import Bench, memory_bench
 from tests.faults.failing_sqlite import saboteur
 from tests.management.counter import Counter, opened
 
-__all__ = ["bench", "postgres_database", "saboteur"]
+__all__ = ["bench", "postgres_database", "redis_database", "saboteur"]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tests.conformance.redis_places import RedisDatabase
 if TYPE_CHECKING:
     import redis
 
-JOBS: Final = 16_000
+JOBS: Final = 15_000
 PAYLOAD: Final = b'"' + b"x" * 198 + b'"'
 WAITING_MAX_BYTES: Final = 1_024
 FINISHED_MAX_BYTES: Final = 600

@@ -34,10 +34,7 @@ EXAMINING: Final = "runwick-profile"
 
 _STORE: Final = "rw:store"
 
-_MEASUREMENTS: Final = 3
 _TRIP_MAX_MS: Final = 500
-"""Where the answer took longer, or the own clock was set meanwhile, the server's time is read again a few times: half
-of that would be the error."""
 
 
 class Opening(Forkable):
@@ -55,7 +52,8 @@ class Opening(Forkable):
         self.shown: Final = address.shown
         self.limit_s: Final = options.command_timeout.total_seconds()
         self.offset_ms = 0
-        """The store's time less this process's."""
+        """The store's time less this process's; every answer tells it anew."""
+        self._is_time_known = False
         self.looks = 0
         """How often the server was looked at."""
         self._address: Final = address
@@ -120,13 +118,24 @@ class Opening(Forkable):
         if int(revision) != REVISION:
             raise faults.revision_mismatch(int(revision), self.shown)
         self._history.meet(store_id)
-        for _ in range(_MEASUREMENTS):
-            before_ms = self._clock.now_ms()
-            seconds, microseconds = self._asked(lambda: connection.ask("TIME"))
-            after_ms = self._clock.now_ms()
-            if abs(after_ms - before_ms) <= _TRIP_MAX_MS:
-                break
-        self.offset_ms = int(seconds) * 1000 + int(microseconds) // 1000 - (before_ms + after_ms) // 2
+        asked_ms = self.own_ms()
+        seconds, microseconds = self._asked(lambda: connection.ask("TIME"))
+        self.learn_time(int(seconds) * 1000 + int(microseconds) // 1000, asked_ms, self.own_ms())
+
+    def own_ms(self) -> int:
+        """This process's time."""
+        return self._clock.now_ms()
+
+    def learn_time(self, store_ms: int, asked_ms: int, answered_ms: int) -> None:
+        """Compare the store's time, which an answer told, with this process's when it asked and when it was answered.
+
+        Half of what the answer took is the error; one that took long, or meanwhile the own clock was set, is passed by
+        unless there is none yet.
+        """
+        if self._is_time_known and abs(answered_ms - asked_ms) > _TRIP_MAX_MS:
+            return
+        self.offset_ms = store_ms - (asked_ms + answered_ms) // 2
+        self._is_time_known = True
 
     def _look_since(self, since_s: float) -> None:
         """Look, unless somebody has begun to since then. An unfit server is refused until it was found fit once."""

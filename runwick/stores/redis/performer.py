@@ -73,8 +73,11 @@ class Performer:
 
     def _ask(self, connections: Connections, act: Act[Any], call: Call) -> msgspec.Raw:
         with connections() as connection:
+            asked_ms = self._opening.own_ms()
             reply = self._execute(connection, act, call)
-        writes, _, answer = _answered(reply)
+            answered_ms = self._opening.own_ms()
+        writes, now_ms, answer = _answered(reply)
+        self._opening.learn_time(now_ms, asked_ms, answered_ms)
         self._history.learn(call.application, writes)
         return answer
 
