@@ -1,10 +1,11 @@
--- The short way of a success of plain jobs: those that run under the claim token, whose payload came along, with no attempt
--- behind them and nothing rare about them. Most jobs are plain and succeed. As in `plain`, what becomes of one of a shape
--- becomes of all of them that end in the same way, so the long way is gone once, in pieces.
+-- The short way of a success of plain jobs: those that run under the claim token, whose payload came along, with no
+-- attempt behind them and nothing rare about them. Most jobs are plain and succeed. As in `plain`, what becomes of one
+-- of a shape becomes of all of them that end in the same way, so the long way is gone once, in pieces.
 
 local closing = {}
 
--- What is known of a shape by one of its leased rows: the row, lane and kind; or false where jobs of that shape are not plain.
+-- What is known of a shape by one of its leased rows: the row, lane and kind; or false where jobs of that shape are not
+-- plain.
 local function known(text)
   local row = layout.unpack(0, text)
   if row.state ~= RUNNING or not row.rides or row.past ~= 0 then return false end
@@ -100,7 +101,8 @@ local function finish(work, s, one, key, value, writes)
     ending.keep_costs(work, s, one.id, shape.kind, one.attempt, made.number, way.outcome)
   end
   local told, packed_number = made.told, cmsgpack.pack(number + 0)
-  work:tell_two(told[1] .. packed_number .. told[2] .. cmsgpack.pack(one.attempt) .. told[3] .. packed_number .. told[4])
+  local attempt_ended = told[1] .. packed_number .. told[2] .. cmsgpack.pack(one.attempt)
+  work:tell_two(attempt_ended .. told[3] .. packed_number .. told[4])
 end
 
 -- End these jobs.

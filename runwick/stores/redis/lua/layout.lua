@@ -112,19 +112,20 @@ local function before_end(attempt) return attempt.begun and attempt.ended - atte
 function layout.pack_attempt(attempt)
   return cmsgpack.pack({
     attempt.attempt, attempt.generation, attempt.number, attempt.outcome, attempt.code or false,
-    before_end(attempt) or false, attempt.ended, attempt.delay or false, attempt.worker or false, attempt.detail or false,
+    before_end(attempt) or false, attempt.ended, attempt.delay or false, attempt.worker or false,
+    attempt.detail or false,
   })
 end
 
 local function attempt_of(values)
   return {
     attempt = values[1], generation = values[2], number = values[3], outcome = values[4], code = values[5] or nil,
-    begun = values[6] and values[7] - values[6] or nil, ended = values[7], delay = values[8] or nil, worker = values[9] or nil,
-    detail = values[10] or nil,
+    begun = values[6] and values[7] - values[6] or nil, ended = values[7], delay = values[8] or nil,
+    worker = values[9] or nil, detail = values[10] or nil,
   }
 end
 
--- An attempt as pieces; and as those of one that differs in its id, its begun mark and its detail alone. It has no delay.
+-- An attempt without a delay as pieces; and as those of one that differs in id, begun mark and detail alone.
 function layout.attempt_pieces(attempt)
   return {
     pack.array(10), cmsgpack.pack(attempt.generation, attempt.number, attempt.outcome, attempt.code or false),

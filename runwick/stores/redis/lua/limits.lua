@@ -2,7 +2,7 @@
 -- told in runwick/policy/limits.py, whose decisions these are.
 --
 --   scope:  kind key capacity used revision fence calls lined lanes
---   window: kind key most length granted promised shift last calls lined lanes        slots:<id>: slot -> time of a grant
+--   window: kind key most length granted promised shift last calls lined lanes      slots:<id>: slot -> time of a grant
 --
 -- `lined` says whether somebody stands in its line, `lanes` of which lanes those may be.
 
@@ -68,7 +68,7 @@ function limits.with_a_line(work, after, count)
   return redis.call('ZRANGE', keys.lined_limits(work.p), from, '+', 'BYLEX', 'LIMIT', 0, count)
 end
 
--- Ids of up to `count` limits of one kind, ascending, from behind that one. `key`: of the scopes or windows of the kind.
+-- Ids of up to `count` limits of one kind, ascending, from behind that one. `key`: of the kind's scopes or windows.
 function limits.of_kind(work, key, after, count)
   return redis.call('ZRANGE', key, after and '(' .. after or '-', '+', 'BYLEX', 'LIMIT', 0, count)
 end

@@ -3,8 +3,8 @@
 --   answer: [store id or nil, revision or nil, applications, whether something was changed]
 --   application: [name, admission, capabilities, leases, leases that have not run out, workers that live]
 --
--- An operator belongs to no application, so no gate is before these functions. They change nothing in a store of another
--- revision, of which they tell no applications.
+-- An operator belongs to no application, so no gate is before these functions. They change nothing in a store of
+-- another revision, of which they tell no applications.
 
 local operating = {}
 

@@ -11,7 +11,8 @@ local COMMANDS = {
   { 'HLEN', 'meta' }, { 'HEXISTS', 'meta', 1 }, { 'HSET', 'meta', 1, 1 }, { 'HDEL', 'meta', 1 },
   { 'HINCRBY', 'meta', 1, 1 },
   { 'LRANGE', 'h', 0, 1 }, { 'RPUSH', 'h', 1 },
-  { 'ZRANGE', 'w', 0, 1 }, { 'ZCARD', 'w' }, { 'ZCOUNT', 'w', 0, 1 }, { 'ZLEXCOUNT', 'w', '-', '+' }, { 'ZSCAN', 'w', 0 },
+  { 'ZRANGE', 'w', 0, 1 }, { 'ZCARD', 'w' }, { 'ZCOUNT', 'w', 0, 1 }, { 'ZLEXCOUNT', 'w', '-', '+' },
+  { 'ZSCAN', 'w', 0 },
   { 'ZADD', 'w', 1, 1 }, { 'ZREM', 'w', 1 }, { 'ZREMRANGEBYSCORE', 'w', 0, 1 }, { 'ZREMRANGEBYRANK', 'w', 0, 1 },
   { 'XADD', 'events', '*', 1, 1 }, { 'XRANGE', 'events', '-', '+' }, { 'XREVRANGE', 'events', '+', '-' },
 }

@@ -1,12 +1,12 @@
--- The short way of a claim for plain jobs: those that wait for their first run, whose payload comes along, and about which
--- there is nothing rare. Most jobs are plain. What a claim makes of one of them it makes of all of its shape (see
--- layout.lua), so it takes the long way once, in pieces, and puts in each one's id, due time and attempt. Nothing but this
--- and `closing` goes past `rows` and `indexes`.
+-- The short way of a claim for plain jobs: those that wait for their first run, whose payload comes along, and about
+-- which there is nothing rare. Most jobs are plain. What a claim makes of one of them it makes of all of its shape (see
+-- layout.lua), so it takes the long way once, in pieces, and puts in each one's id, due time and attempt. Nothing but
+-- this and `closing` goes past `rows` and `indexes`.
 
 local plain = {}
 
--- What is known of a shape by one of its rows: lane, kind, size of the payload, whether it may run ahead; or false where
--- jobs of that shape are not plain.
+-- What is known of a shape by one of its rows: lane, kind, size of the payload, whether it may run ahead; or false
+-- where jobs of that shape are not plain.
 local function known(text)
   local row = layout.unpack(0, text)
   if row.state ~= PENDING or not row.rides or row.apart then return false end
@@ -31,8 +31,8 @@ end
 -- What the long way makes of one job of a shape.
 local function make(shape, text, legend, lease)
   local row = layout.unpack(0, text)
-  row.state, row.revision, row.attempts, row.executions = RUNNING, row.revision + 1, row.attempts + 1, row.executions + 1
-  row.lease = lease
+  row.state, row.lease, row.revision = RUNNING, lease, row.revision + 1
+  row.attempts, row.executions = row.attempts + 1, row.executions + 1
   shape.before, shape.behind, shape.rest = layout.alike(layout.pack(row), true)
   shape.head, shape.members = leased.pieces(row, legend), {}
 end

@@ -69,7 +69,7 @@ function roster.change(work, number, change)
   work.changed[#work.changed + 1] = number
 end
 
--- Changes of one block, from place to place of the numbers: as one piece with what lies between, where they stand close.
+-- Changes of one block, from place to place of the numbers: as one piece with what lies between, if they stand close.
 local function write_block(work, block, from_place, to_place)
   local numbers, key = work.changed, keys.block(work.p, block)
   local first, last, count_of = numbers[from_place], numbers[to_place], to_place - from_place + 1

@@ -1,7 +1,7 @@
 -- One job as a Lua table, and how it lies in Redis.
 --
 --   live:   hot[number] = row       j:<id> = body 'L' number(5)
---   ended:  -                       j:<id> = size of body(4) body size of row(2) row without its id, attempts 'E' number(5)
+--   ended:  -                       j:<id> = size of body(4) body size of row(2) row(no id) attempts 'E' number(5)
 --
 -- What differs most stands at the end: Lua looks at a few bytes of a long text to tell it from others, and at the last.
 -- The body is what Python packed at dispatch and what Lua never looks into. Fields of a row:

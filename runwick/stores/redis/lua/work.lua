@@ -18,14 +18,15 @@ local function new_work(p, application, meta, now_ms)
     rows = {}, by_id = {}, scopes = {}, windows = {}, queues = {},
     ids = { L = {}, K = {}, T = {}, C = {}, P = {} }, texts = { L = {}, K = {}, T = {}, C = {}, P = {} },
     names_made = {}, freed = {}, left = {}, events = {}, audits = 0, wanted = {}, made_due = false,
-    puts = {}, order = {}, set_keys = {}, shapes = {}, changes = {}, changed = {}, told_more = 0, runs = {}, counts = {}, dirty = {},
+    puts = {}, order = {}, set_keys = {}, shapes = {}, changes = {}, changed = {}, told_more = 0, runs = {},
+    counts = {}, dirty = {},
   }, Work)
 end
 
 -- Collecting what is to be written. --------------------------------------------------------------------------------
 
--- The arguments of one command that is to be written, to add to; there is one for each kind and key. A key of nil stands
--- for commands that name their own.
+-- The arguments of one command that is to be written, to add to; there is one for each kind and key. A key of nil
+-- stands for commands that name their own.
 function Work:list(command, key)
   local of_command = self.puts[command]
   if not of_command then

@@ -7,8 +7,8 @@
 
 local COUNTED_MAX = 4000
 
--- How often each scope is held; nil where more are leased than can be counted while nobody else is served. An act writes
--- leases and counts at once, so there is hardly ever something to set right.
+-- How often each scope is held; nil where more are leased than can be counted while nobody else is served. An act
+-- writes leases and counts at once, so there is hardly ever something to set right.
 local function holds_of(work)
   local numbers, holds = redis.call('ZRANGE', keys.leases(work.p), 0, COUNTED_MAX), {}
   if #numbers > COUNTED_MAX then return nil end
