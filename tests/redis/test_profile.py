@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -359,3 +360,10 @@ def test_closing_ends_the_watch_and_the_next_use_begins_it_anew(driver: Driver, 
         assert watches()
         driver.close()
         assert not watches()
+
+
+def test_the_readme_sets_a_server_as_the_store_wants_it() -> None:
+    readme = Path(__file__).parents[2].joinpath("README.md").read_text(encoding="utf-8")
+    block = readme.partition("\n## Redis\n")[2].partition("```conf\n")[2].partition("```")[0]
+    lines = [line for line in block.splitlines() if not line.startswith("#")]
+    assert dict(line.split() for line in lines) == SETTINGS
