@@ -4,7 +4,6 @@ STORE ?= sqlite
 PROCESSES ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
-PEERS := .venv-peers
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test chaos check format bench bench-peers
@@ -47,10 +46,5 @@ format: setup ## rewrite the files in the project's format
 bench: setup ## measure throughput, latency, claims, rates and the share of the cores in handlers (STORE=postgres, STORE=redis as well)
 	$(BIN)/python -m scripts.bench all --store $(STORE)
 
-bench-peers: setup $(PEERS)/.ready ## measure throughput on PostgreSQL, beside another job system
-	$(BIN)/python -m scripts.bench noop --store postgres
-
-$(PEERS)/.ready: scripts/benchmarks/peers/requirements.txt
-	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
-	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
-	touch $@
+bench-peers: setup ## measure Runwick beside other job systems, in turn, into docs/benchmarks (FULL=1: all there is)
+	$(BIN)/python -m scripts.peers $(if $(FULL),--full)

@@ -16,7 +16,7 @@ from scripts.benchmarks.claim import NAMES
 from scripts.benchmarks.figures import Assignment, Report
 from scripts.benchmarks.sites import STORES, opened_site
 
-BENCHMARKS = ("noop", "cpu", "latency", "dispatch", "claim", "rate", "recover", "lists")
+BENCHMARKS = ("noop", "cpu", "latency", "dispatch", "claim", "rate", "recover", "lists", "executors")
 BUSY_LOAD = 0.5
 """Above this load average (one minute) somebody else is computing."""
 
@@ -74,6 +74,7 @@ def main(
     rate      a limit of 24 per second over 100,000 waiting jobs, for a minute
     recover   an expired lease among a million rows; executors and supervisors that were killed
     lists     a page of jobs for every kind of filter, of a million jobs
+    executors  respawn and memory with numpy and pandas imported; what threads, cores and niceness are worth
     """
     if shape and benchmark != "claim":
         raise click.UsageError(f"--shape goes with 'claim', not with '{benchmark}'.")

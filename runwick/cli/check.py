@@ -146,6 +146,8 @@ def _executor_line(options: ExecutorOptions) -> str:
             f"memory limit {', '.join(limits) or 'none'}",
             f"recycled {' or '.join(recycled) or 'never'}",
             f"oom_score_adj {options.oom_score_adj}",
+            *((f"nice {options.nice}",) if options.nice else ()),
+            *(("each on one core",) if options.pin else ()),
             f"allocations {'recorded' if options.record_allocations else 'not recorded'}",
             *(() if options.compiled_part else ("without the compiled part",)),
         ]

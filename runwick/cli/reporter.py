@@ -201,9 +201,11 @@ class JsonReporter:
 def report_worker_events(bus: Bus, reporter: Reporter) -> None:
     """Let the reporter say what the worker publishes beyond its quiet progress."""
 
+    succeeded = OutcomeKind.SUCCEEDED  # before Python 3.12 looking a member up in its class is a call
+
     def settled(event: events.Settled) -> None:
         for settlement in event.settlements:
-            if settlement.outcome.kind is not OutcomeKind.SUCCEEDED:
+            if settlement.outcome.kind is not succeeded:
                 reporter.happened("attempt_ended", *_unsuccessful(settlement))
 
     def refused(event: events.SettlementRefused) -> None:

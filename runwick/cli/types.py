@@ -87,4 +87,7 @@ def _text(found: "TypeDetailBody") -> str:
     ]
     if rows:
         lines.append(lay_out_table(["", "least", "median", "90 %", "99 %", "most"], rows))
-    return "\n".join([*lines, *(f"  advice: {each.text}" for each in found.advice)])
+    lines += [f"  advice: {each.text}" for each in found.advice]
+    if found.limiting is not None:
+        lines.append(f"  now: {found.limiting.text}")
+    return "\n".join(lines)

@@ -9,6 +9,7 @@ import click
 from runwick.cli.application import app_dir_option
 from runwick.cli.reporter import JsonReporter, Reporter, TextReporter
 from runwick.config.durations import parse_duration
+from runwick.config.sources import named_between_commas
 from runwick.contracts.errors import InvalidArgument
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,9 +33,9 @@ class DurationType(click.ParamType[float]):
             self.fail(refused.message, param, ctx)
 
 
-def named_queues(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+def names_given(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...] | None:
     """The names between the commas, each once."""
-    return None if value is None else tuple(dict.fromkeys(filter(None, value.split(","))))
+    return None if value is None else named_between_commas(value)
 
 
 def reporter_for(ctx: click.Context, param: click.Parameter, value: str) -> Reporter:
@@ -46,7 +47,7 @@ _OPTIONS = (
     click.argument("target", metavar="MODULE[:ATTRIBUTE]"),
     app_dir_option,
     click.option(
-        "--queues", metavar="A,B", callback=named_queues, help="Serve only these of the queues that the pools serve."
+        "--queues", metavar="A,B", callback=names_given, help="Serve only these of the queues that the pools serve."
     ),
     click.option(
         "--run-dir",

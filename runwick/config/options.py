@@ -145,6 +145,11 @@ class ExecutorOptions:
     """An executor is replaced when it is so old."""
     oom_score_adj: Annotated[int, count_option(0, 1_000)] = 500
     """How much sooner the kernel kills an executor than others when memory runs out; never lowered."""
+    nice: Annotated[int, count_option(0, 19)] = 0
+    """How far executors, and what they start, step back for other processes that want a core; on top of the
+    supervisor's own."""
+    pin: Annotated[bool, Option("switch")] = False
+    """Whether each executor, with what it starts, keeps to one core: the usable ones in turn, by its number."""
     record_allocations: Annotated[bool, Option("switch")] = True
     """Whether bytes and blocks allocated are counted, where the compiled part was built."""
     compiled_part: Annotated[bool, Option("switch")] = True

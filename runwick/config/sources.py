@@ -1,13 +1,15 @@
 """What an operator sets around a program: ``RUNWICK_`` variables. They stand below the command line and above code.
 
-====================  ====================================================================
-RUNWICK_STORE         the store's URL, instead of the one in code; never shown
-RUNWICK_EXECUTORS     how many executors the supervisor starts
-RUNWICK_RUN_DIR       where a worker's run file lies
-RUNWICK_<OPTION>      an option of `WorkerOptions`, `ExecutorOptions`, `ProducerOptions`, `SqliteOptions`,
-                      `PostgresOptions` or `RedisOptions` by its name in capitals, e.g.
-                      ``RUNWICK_LEASE_DURATION=90s``, ``RUNWICK_MEMORY_HARD=2GiB``
-====================  ====================================================================
+=======================  =================================================================
+RUNWICK_STORE            the store's URL, instead of the one in code; never shown
+RUNWICK_EXECUTORS        how many executors the supervisor starts
+RUNWICK_RUN_DIR          where a worker's run file lies
+RUNWICK_NUMERIC_THREADS  threads of numeric libraries in each executor, or ``inherit``
+RUNWICK_PRELOAD          modules that the zygote imports beside the application, with commas between
+RUNWICK_<OPTION>         an option of `WorkerOptions`, `ExecutorOptions`, `ProducerOptions`, `SqliteOptions`,
+                         `PostgresOptions` or `RedisOptions` by its name in capitals, e.g.
+                         ``RUNWICK_LEASE_DURATION=90s``, ``RUNWICK_MEMORY_HARD=2GiB``
+=======================  =================================================================
 
 Other ``RUNWICK_`` names are the user's own, unless one looks like a slip of the pen: that is a problem, for a setting
 that was meant and has no effect is worse than a refusal.
@@ -21,6 +23,7 @@ from typing import Any, Final, TypeVar
 
 from runwick.config.bounds import Option, count_option, refusals, table
 from runwick.config.durations import parse_duration
+from runwick.config.numeric import parse_numeric_threads
 from runwick.config.options import (
     ExecutorOptions,
     PostgresOptions,
@@ -36,6 +39,8 @@ PREFIX: Final = "RUNWICK_"
 STORE: Final = "RUNWICK_STORE"
 EXECUTORS: Final = "RUNWICK_EXECUTORS"
 RUN_DIR: Final = "RUNWICK_RUN_DIR"
+NUMERIC_THREADS: Final = "RUNWICK_NUMERIC_THREADS"
+PRELOAD: Final = "RUNWICK_PRELOAD"
 
 _OPTIONS: Final[Mapping[str, Option]] = {
     EXECUTORS: count_option(1),
@@ -45,7 +50,7 @@ _OPTIONS: Final[Mapping[str, Option]] = {
         for name, option in table(options).items()
     },
 }
-KNOWN: Final = frozenset({STORE, RUN_DIR, *_OPTIONS})
+KNOWN: Final = frozenset({STORE, RUN_DIR, NUMERIC_THREADS, PRELOAD, *_OPTIONS})
 
 _CLOSE_ENOUGH: Final = 0.8
 
@@ -59,6 +64,9 @@ class Environment:
     store: str | None = dataclasses.field(default=None, repr=False)
     """The store's URL; it may hold a password, so it is not part of the repr."""
     executors: int | None = None
+    numeric_threads: int | None = None
+    """As `runwick.config.numeric.parse_numeric_threads` reads it."""
+    preload: tuple[str, ...] | None = None
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Values of options by their name in code."""
     problems: tuple[Problem, ...] = ()
@@ -85,7 +93,29 @@ def read_environment(environ: Mapping[str, str]) -> Environment:
     if executors is not None:
         option = _OPTIONS[EXECUTORS]
         problems += [Problem(option.code, EXECUTORS, why) for why in refusals(EXECUTORS, executors, option)]
-    return Environment(environ.get(STORE), executors, values, tuple(problems))
+    return Environment(
+        store=environ.get(STORE),
+        executors=executors,
+        numeric_threads=_numeric_threads(environ, problems),
+        preload=None if (named := environ.get(PRELOAD)) is None else named_between_commas(named),
+        options=values,
+        problems=tuple(problems),
+    )
+
+
+def named_between_commas(text: str) -> tuple[str, ...]:
+    """The names between the commas, each once."""
+    return tuple(dict.fromkeys(filter(None, text.split(","))))
+
+
+def _numeric_threads(environ: Mapping[str, str], problems: list[Problem]) -> int | None:
+    if (text := environ.get(NUMERIC_THREADS)) is None:
+        return None
+    try:
+        return parse_numeric_threads(text)
+    except InvalidArgument as refused:
+        problems.append(Problem(refused.code, NUMERIC_THREADS, f"{refused.message}."))
+        return None
 
 
 def _count(text: str) -> int:

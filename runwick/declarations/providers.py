@@ -59,6 +59,15 @@ class Provider:
     entering the returned manager gives."""
     is_async: bool
     parameters: tuple[Parameter, ...]
+    opener: Callable[..., Any] = dataclasses.field(init=False, repr=False, compare=False)
+    """What is called for the value, or for the context manager that gives it."""
+
+    def __post_init__(self) -> None:
+        opener = self.source
+        if self.form == "generator":
+            manager = contextlib.asynccontextmanager if self.is_async else contextlib.contextmanager
+            opener = manager(self.source)
+        object.__setattr__(self, "opener", opener)
 
 
 class DeclaredProvider:

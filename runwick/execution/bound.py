@@ -4,6 +4,7 @@ import functools
 from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
+from runwick.contracts.context import JobContext
 from runwick.contracts.jobs import Job
 from runwick.declarations.catalog import Catalog, JobEntry
 from runwick.declarations.handlers import HandlerBinding
@@ -28,6 +29,13 @@ class Bound(NamedTuple):
     """Whether the handler or a middleware is."""
     needs_loop: bool
     """Whether that or a provider is."""
+    is_simple: bool
+    """Whether nothing but the handler is called, with nothing but the job and perhaps the context: no middleware, no
+    providers, nothing async."""
+    job_name: str
+    """The name under which the handler takes the job."""
+    context_name: str | None
+    """The name under which the handler takes the context."""
 
     def decode(self, payload: bytes | memoryview, passage: Passage) -> Job:
         """The current record that the payload holds, or can be upgraded to."""
@@ -47,6 +55,14 @@ class Bound(NamedTuple):
         innermost = functools.partial(_call, self.handler, job, scope, passage)
         return run_chain(self.middleware, scope, passage, innermost)
 
+    def call(self, job: Job, context: JobContext | None) -> object:
+        """What a simple handler returns; the context is for one that takes it."""
+        target = self.handler.target
+        call = target().handle if isinstance(target, type) else target
+        if self.context_name is None:
+            return call(**{self.job_name: job})
+        return call(**{self.job_name: job, self.context_name: context})
+
 
 def all_bound(catalog: Catalog) -> dict[tuple[str, int], Bound]:
     """By name and version of the stored payload."""
@@ -54,6 +70,7 @@ def all_bound(catalog: Catalog) -> dict[tuple[str, int], Bound]:
     for kind, route in catalog.decodable.items():
         current = kind if route is None else route.kind
         handler, middleware = catalog.handlers[current], catalog.middleware[current]
+        further = handler.parameters[1:]
         found[kind.name, kind.version] = Bound(
             catalog.jobs[current],
             handler,
@@ -61,6 +78,9 @@ def all_bound(catalog: Catalog) -> dict[tuple[str, int], Bound]:
             middleware,
             is_async=handler.is_async or any(each.form == "async" for each in middleware),
             needs_loop=handler.needs_loop or any(each.needs_loop for each in middleware),
+            is_simple=not (handler.needs_loop or middleware or any(each.role == "provided" for each in further)),
+            job_name=handler.parameters[0].name,
+            context_name=next((each.name for each in further if each.role == "context"), None),
         )
     return found
 

@@ -25,8 +25,10 @@ import msgspec
 from runwick.contracts.cancelling import CancellationCause
 from runwick.contracts.errors import JobCancelled, PermanentJobFailure
 from runwick.contracts.outcomes import ErrorDetail, Outcome, OutcomeKind
+from runwick.contracts.usage import Usage
 from runwick.execution.errors import brief_detail_of, detail_of, detail_of_answer, message_of, type_of
-from runwick.execution.results import NAMELESS, ContractFault, NotSucceeded, code_or, ending_of_result
+from runwick.execution.results import NAMELESS, ContractFault, NotSucceeded, code_or, delay_ms_of, ending_of_result
+from runwick.execution.run import Run
 from runwick.wire.errors import PayloadUndecodable, ResultRefused
 
 E = TypeVar("E", bound=BaseException)
@@ -71,6 +73,32 @@ _ENDINGS: Final = (
 def ending_of(causes: CancellationCause) -> tuple[OutcomeKind, str]:
     """The kind and the code of an attempt that was stopped for these causes, of which there is at least one."""
     return next((kind, code) for cause, kind, code in _ENDINGS if cause in causes)
+
+
+def failed(
+    run: Run,
+    step: Step,
+    error: BaseException,
+    closing: Sequence[BaseException],
+    causes: CancellationCause,
+    usage: Usage | None,
+    begun_at_ms: int,
+) -> Outcome:
+    """The end of a run that did not succeed. Never raises.
+
+    Args:
+        run: the attempt's facts.
+        step: where it was raised.
+        error: what was raised.
+        closing: what providers raised when they were closed after it.
+        causes: why the run is asked to stop, if it is.
+        usage: what it cost.
+        begun_at_ms: when it began.
+    """
+    kind, code = verdict(step, error, causes)
+    detail = described(error, closing, message_only=run.message_only)
+    delay_ms = delay_ms_of(error.result) if type(error) is NotSucceeded else None
+    return Outcome(kind, code, detail, usage=usage, begun_at_ms=begun_at_ms, retry_after_ms=delay_ms)
 
 
 def timed_out(outcome: Outcome) -> Outcome:

@@ -10,10 +10,8 @@ lease, never raises, and cannot stop a handler that neither returns nor can be i
 import contextlib
 import contextvars
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
-
-import msgspec
 
 from runwick.contracts.ambient import Clock
 from runwick.contracts.cancelling import Cancellation, CancellationCause
@@ -24,11 +22,11 @@ from runwick.declarations.providers import Provider
 from runwick.execution.bound import Bound, all_bound
 from runwick.execution.cancellation import NEVER
 from runwick.execution.context import RunContext
-from runwick.execution.failures import CLOSE, ENCODE, Step, described, is_cancelled, timed_out, verdict
+from runwick.execution.failures import CLOSE, ENCODE, HANDLE, Step, failed, is_cancelled, timed_out
 from runwick.execution.metering import End, Meter, Stopwatch, unmeasured
 from runwick.execution.own_loop import OwnLoop
 from runwick.execution.passage import Passage
-from runwick.execution.results import NotSucceeded, delay_ms_of, value_of
+from runwick.execution.results import value_of
 from runwick.execution.run import Run
 from runwick.execution.scopes import AttemptScope, ProcessScope, ProcessValues, Visit, directly
 from runwick.execution.steps import run_at_once
@@ -51,10 +49,10 @@ class Invoker:
         record_usage: whether outcomes say what the attempt cost.
         begun: called in the moment an attempt begins; its execution time counts from there.
         moved: hears of each change of step from `Step.PROVIDE` on, where `invoke` is not told somebody else. It may
-            call `interrupt`.
+            call `interrupt`. A step at which a simple handler has nothing to do is left out.
         alone: whether attempts have the process to themselves, one at a time. If not, only their wall time is known,
             for nothing else can be attributed to one of them.
-        meter: measures attempts that have the process to themselves; without one, one that nobody else looks at.
+        measure: begins to measure an attempt that has the process to itself; without one, as `Meter` does.
         loop: where everything async happens when attempts come from several threads. Without one, all attempts belong
             to the loop of their `invoke`, or to one thread that has none.
     """
@@ -68,7 +66,7 @@ class Invoker:
         begun: Callable[[], None] | None = None,
         moved: Callable[[Step], None] | None = None,
         alone: bool = True,
-        meter: Meter | None = None,
+        measure: Callable[[], End] | None = None,
         loop: "asyncio.AbstractEventLoop | None" = None,
     ) -> None:
         self._application = catalog.application
@@ -78,7 +76,7 @@ class Invoker:
         self._alone = alone
         self._loop = loop
         self._clock = clock
-        self._measure = _measuring(clock, record_usage, alone, meter)
+        self._measure = _measuring(clock, record_usage, alone, measure)
         self._begun = begun
         self._moved = moved
         self._own_loop = OwnLoop()
@@ -134,12 +132,52 @@ class Invoker:
         if failure is None:
             outcome = Outcome(_SUCCEEDED, result=result, usage=usage, begun_at_ms=begun_at_ms)
         else:
-            outcome = _failed(run, step, failure, raised, causes | token.causes)
-            outcome = msgspec.structs.replace(outcome, usage=usage, begun_at_ms=begun_at_ms)
+            outcome = failed(run, step, failure, raised, causes | token.causes, usage, begun_at_ms)
         # An error holds this frame through its traceback. Letting go of it here frees what the handler's frames hold
         # now, not when the collector comes by.
         failure = None
         raised.clear()
+        return timed_out(outcome) if token.is_set() and CancellationCause.TIMEOUT in token.causes else outcome
+
+    def _invoke_simply(
+        self,
+        bound: Bound,
+        run: Run,
+        payload: bytes | memoryview,
+        token: Cancellation,
+        moved: Callable[[Step], None] | None,
+    ) -> Outcome:
+        """`invoke` for a simple handler: the same life, without all that could suspend or would have to be closed."""
+        passage = self._start(moved)
+        end = self._measure()
+        begun_at_ms = self._begin()
+        result: bytes | None = None
+        failure: BaseException | None = None
+        try:
+            try:
+                job = bound.decode(payload, passage)
+                passage.may_be_interrupted_as(bound.handler)
+                takes = bound.context_name is not None
+                context = RunContext(self._application, run, bound.entry, job, token) if takes else None
+                passage.to(HANDLE)
+                answer = bound.call(job, context)
+                if answer is not None:
+                    passage.to(ENCODE)
+                    result = encode_result(value_of(answer))
+            except BaseException as error:
+                failure = error
+            step = passage.step
+            passage.to(CLOSE)
+        except JobCancelled as late:  # as above
+            step, failure = passage.step, late
+            passage.to(CLOSE)
+        usage = end()
+        if failure is None:
+            outcome = Outcome(_SUCCEEDED, result=result, usage=usage, begun_at_ms=begun_at_ms)
+        else:
+            causes = self._causes(token, passage, failure) | token.causes
+            outcome = failed(run, step, failure, (), causes, usage, begun_at_ms)
+        failure = None
         return timed_out(outcome) if token.is_set() and CancellationCause.TIMEOUT in token.causes else outcome
 
     def invoke_blocking(
@@ -157,7 +195,10 @@ class Invoker:
         does a plain handler that needs an async provider, which therefore cannot start a loop of its own.
         """
         context = contextvars.copy_context()
-        if not self.needs_loop(run):
+        bound = self._bound.get((run.name, run.version))
+        if bound is not None and bound.is_simple:
+            return context.run(self._invoke_simply, bound, run, payload, token, moved)
+        if bound is None or not bound.needs_loop:
             return context.run(run_at_once, self.invoke(run, payload, token=token, moved=moved))
         if self._loop is None:
             return self._own_loop.run(self.invoke(run, payload, token=token, moved=moved), context)
@@ -273,19 +314,10 @@ class Invoker:
             task.cancel()
 
 
-def _failed(
-    run: Run, step: Step, failure: BaseException, closing: Sequence[BaseException], causes: CancellationCause
-) -> Outcome:
-    kind, code = verdict(step, failure, causes)
-    detail = described(failure, closing, message_only=run.message_only)
-    delay_ms = delay_ms_of(failure.result) if type(failure) is NotSucceeded else None
-    return Outcome(kind, code, detail, retry_after_ms=delay_ms)
-
-
-def _measuring(clock: Clock, record_usage: bool, alone: bool, meter: Meter | None) -> Callable[[], End]:
+def _measuring(clock: Clock, record_usage: bool, alone: bool, measure: Callable[[], End] | None) -> Callable[[], End]:
     if not record_usage:
         return unmeasured
-    return (meter or Meter(clock)).start if alone else Stopwatch(clock).start
+    return (measure or Meter(clock).start) if alone else Stopwatch(clock).start
 
 
 def _process_values(

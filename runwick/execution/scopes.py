@@ -11,7 +11,6 @@ and closed at the end of the process. `runwick.execution.shared` is the one for 
 A provider sees the failure but cannot swallow it, and one that fails while closing never keeps the others open.
 """
 
-import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Protocol
@@ -55,7 +54,7 @@ class _Scope:
         self._managers: list[tuple[Any, bool]] = []
 
     async def _open(self, provider: Provider, arguments: Mapping[str, Any]) -> Any:
-        opened = _opener(provider)(**arguments)
+        opened = provider.opener(**arguments)
         if provider.form == "function":
             value = await self._visit(opened) if provider.is_async else opened
         else:
@@ -174,14 +173,3 @@ class AttemptScope(_Scope):
         if self._context is None:
             self._context = self._make_context()
         return self._context
-
-
-def _opener(provider: Provider) -> Callable[..., Any]:
-    """What to call for the value, or for the context manager that yields it."""
-    if provider.form != "generator":
-        return provider.source
-    return (
-        contextlib.asynccontextmanager(provider.source)
-        if provider.is_async
-        else contextlib.contextmanager(provider.source)
-    )

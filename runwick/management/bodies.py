@@ -404,12 +404,27 @@ class AdviceBody(Body, frozen=True, kw_only=True):
 
     code: str
     text: str
+    settings: dict[str, str] = {}
+    """Values for options, as an environment variable of that name in capitals, or the command line, takes them."""
+
+
+class LimitingBody(Body, frozen=True, kw_only=True):
+    """What keeps more jobs from being done now."""
+
+    factor: str
+    """``handlers``, ``waiting_handlers``, ``machine``, ``supervisor``, ``store``, ``supervisor_or_store``, ``limits``,
+    ``paused``, ``unserved``, ``admission``, ``no_worker``, ``not_due`` or ``no_jobs``."""
+    text: str
+    facts: tuple[str, ...]
+    """What was seen, and what is not recorded; a sentence each."""
 
 
 class TypeDetailBody(TypeBody, frozen=True, kw_only=True):
     points: tuple[PointBody, ...]
     """The latest first."""
     advice: tuple[AdviceBody, ...]
+    limiting: LimitingBody | None = None
+    """Of the whole application, whatever its types; None for who may not see all of it."""
     as_of: str
 
 

@@ -23,13 +23,16 @@ from runwick.policy.retries import retry_delay_ms
 
 _NEED_NOT_WAIT: Final = frozenset({OutcomeKind.INTERRUPTED, OutcomeKind.ABANDONED})
 """Nothing speaks against running these again at once: the fault was the worker's, not the job's."""
+_SUCCEEDED: Final = OutcomeKind.SUCCEEDED
+_DONE_WITH: Final = JobState.SUCCEEDED
+"""Nearly every run ends so, and before Python 3.12 looking a member up in its class is a call."""
 
 
 def settle(attempt: Attempt, outcome: Outcome, dice: Dice) -> Settlement:
     """Decide what one outcome means for its job. The delay is drawn here, once, and repeated with the write."""
     kind = outcome.kind
-    if kind is OutcomeKind.SUCCEEDED:
-        return Settlement(attempt, outcome, JobState.SUCCEEDED)
+    if kind is _SUCCEEDED:
+        return Settlement(attempt, outcome, _DONE_WITH)
     if kind is OutcomeKind.CANCELLED:
         return Settlement(attempt, outcome, JobState.CANCELLED, outcome.code)
     if kind is OutcomeKind.FAILED_PERMANENTLY:

@@ -38,12 +38,13 @@ _ENDLESS: Final = Fault(
 class Codec(Generic[J]):
     """Writes and reads the payloads of one record type, which has no `type_problems`."""
 
-    __slots__ = ("_decoder", "_record", "_shape")
+    __slots__ = ("_decoder", "_keeps_raw", "_record", "_shape")
 
     def __init__(self, record: type[J]) -> None:
         self._record = record
         self._decoder = msgspec.json.Decoder(record)
         self._shape = shape_of(record)
+        self._keeps_raw = self._shape.has_free_form
 
     def encode(self, job: J) -> bytes:
         """The payload of `job`, proven to be readable and within every limit.
@@ -67,7 +68,7 @@ class Codec(Generic[J]):
         Raises:
             PayloadUndecodable: they hold something else.
         """
-        if self._shape.has_free_form and isinstance(payload, memoryview):
+        if self._keeps_raw and isinstance(payload, memoryview):
             payload = bytes(payload)  # raw members point into what they were read from, which may be written again
         try:
             return self._decoder.decode(payload)

@@ -15,7 +15,8 @@ what came of it; they live here, in memory.
 An alarm is set for each retry that this worker has just settled and that is due soon, and for each job that its claim
 was told to have promised a place in a rate window: it rings at that moment, so that neither waits for a poll.
 
-The second claim after arming closes the gap in which work could arrive between the empty answer and the hint.
+The second claim after arming closes the gap in which work could arrive between the empty answer and the hint. The hint
+stays armed until a claim finds all that it asked for, so that a lone job costs no second claim again.
 """
 
 import asyncio
@@ -146,6 +147,8 @@ class Claimer:
         self._joins = False
         self._meets_lone = False
         self._lacks_tickets = False
+        self._lacks_room = False
+        """Whether it sleeps since a claim was not worth its round trip."""
         self._disarm: Callable[[], None] | None = None
         self.found_nothing = False
         """Whether the last claim was empty: nothing is due for this pool."""
@@ -161,6 +164,11 @@ class Claimer:
         """Results are written now: a claim that goes along costs no transaction of its own."""
         if self._asked is None:
             self._joins = True
+            self.wake.ring()
+
+    def look_for_work(self) -> None:
+        """The backend's room has changed."""
+        if not self._lacks_room or self._backend.room().worthwhile:
             self.wake.ring()
 
     def serve(self, pool: ServedPool, kinds: frozenset[Kind]) -> None:
@@ -188,6 +196,7 @@ class Claimer:
         now_s = self._clock.steady_s()
         if now_s < self._not_before_s:
             return self._not_before_s - now_s
+        self._lacks_room = False
         asked = self._asked or self._wanted(now_s)
         if asked is None:
             return None
@@ -202,8 +211,8 @@ class Claimer:
         """What to ask for now, if anything."""
         room = self._backend.room()
         joins, self._joins = self._joins, False
-        asks = room.worthwhile or (joins and room.ahead >= JOIN_MIN)
-        if self.stopped or not asks:
+        self._lacks_room = not (room.worthwhile or (joins and room.ahead >= JOIN_MIN))
+        if self.stopped or self._lacks_room:
             return None
         if self._meets_lone and room.free == 0:
             return None  # the next executor that runs dry takes it; until then nothing may be handed ahead of it
@@ -237,11 +246,13 @@ class Claimer:
         self._meets_lone = claim.stopped_at_lone
         self._note_moved(claim)
         if claim.attempts:
-            self._unarm()
+            if len(claim.attempts) >= asked.plan.free + asked.plan.ahead:
+                self._unarm()  # there is more than can be taken: what comes need not be told
             ordered = in_rank_order(claim.attempts) if len(counts) > 1 else claim.attempts
             await self._hand_over.take(ordered, asked.started_s)
-            # One turn of the loop lets completions and fresh room arrive, so that the next claim asks for all of it.
-            await asyncio.sleep(0)
+            if self._backend.room().worthwhile:
+                # One turn of the loop lets completions arrive, so that the next claim asks for all of the room.
+                await asyncio.sleep(0)
             return 0.0
         if asks_again:
             return 0.0

@@ -42,6 +42,8 @@ from runwick.worker.stations import Station
 from runwick.worker.tally import Tally
 from runwick.worker.timings import Timings, timings_of
 
+_RUN = Stop.RUN
+
 _EMPTY_CHECK_S = 0.2
 """How often a worker that ends when empty looks at least whether it is."""
 _REGISTER_MIN_S = 5.0
@@ -119,7 +121,7 @@ class Worker:
         self._departures: set[asyncio.Task[None]] = set()
         self._changed = Wake()
         self._health = HealthWatch(self.health, bus=bus)
-        bus.listen(events.Settled, lambda _: self._changed.ring())
+        bus.listen(events.Settled, self._settled)
         presence = WorkerPresence(
             worker=ids.ordered() if worker_id is None else worker_id,
             application=application,
@@ -319,6 +321,11 @@ class Worker:
         if parts.line.broken is not None:
             raise parts.line.broken
         return outlook
+
+    def _settled(self, _: events.Settled) -> None:
+        """Somebody may wait for the last of them."""
+        if self._stop is not _RUN or not len(self._parts.registry):
+            self._changed.ring()
 
     def _fail(self, reason: str) -> None:
         """A backend gave up: the whole worker stops, for nobody would notice a pool that stands still."""

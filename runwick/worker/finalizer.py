@@ -75,6 +75,8 @@ class Finalizer:
         self._repeats = Repeats(clock, dice)
         self._budget_s = timings.completion_budget_s
         self._joins = False
+        self._lingers = False
+        """Whether it sleeps for company."""
         self._writing = False
         self.draining = False
         """While draining nothing lingers."""
@@ -86,13 +88,17 @@ class Finalizer:
 
     def complete(self, completions: Sequence[Completion]) -> None:
         """Take these ends; attempts lost meanwhile are dropped, for nothing may be written for them."""
-        if not self._waiting:
+        waiting, finalizing, dice = self._waiting, self._registry.finalizing, self._dice
+        if not waiting:
             self._first_arrival_s = self._clock.steady_s()
         for completion in completions:
-            if self._registry.finalizing(completion.attempt):
-                self._waiting.append(settle(completion.attempt, completion.outcome, self._dice))
-                self._joins = self._joins or completion.outcome.kind in _URGENT
-        self.wake.ring()
+            attempt, outcome = completion.attempt, completion.outcome
+            if finalizing(attempt):
+                waiting.append(settle(attempt, outcome, dice))
+                if outcome.kind in _URGENT:
+                    self._joins = True
+        if not self._lingers or self._joins or self._linger_s() <= 0:
+            self.wake.ring()
 
     def join(self) -> None:
         """Somebody writes to the store now: what waits goes along, for company costs less than waiting for more."""
@@ -106,6 +112,7 @@ class Finalizer:
         self.wake.ring()
 
     async def run_once(self) -> float | None:
+        self._lingers = False
         if self._line.broken is not None:
             self._waiting.clear()
             self._locked.clear()
@@ -116,19 +123,23 @@ class Finalizer:
         self._waiting.extend(self._locked.take(now_s))
         if not self._waiting:
             return self._locked.wait_s(now_s)
-        linger_s = self._linger_s()
-        if linger_s > 0:
+        joins, self._joins = self._joins, False
+        if not joins and (linger_s := self._linger_s()) > 0:
+            self._lingers = True
             return linger_s
         self._writing = True
         try:
             self._tell_writes()
-            await asyncio.sleep(0)  # a claim that goes along is sent first, so that one transaction holds both
-            batches = [self._take_batch()]
-            if len(self._waiting) >= CLAIM_MAX:
-                batches.append(self._take_batch())  # sent behind the first, while the store commits that one
-            errors = await asyncio.gather(*map(self._write, batches), return_exceptions=True)
-            for error in filter(None, errors):
-                raise error
+            if not joins:
+                await asyncio.sleep(0)  # a claim that goes along is sent first, so that one transaction holds both
+            batch = self._take_batch()
+            if len(self._waiting) < CLAIM_MAX:
+                await self._write(batch)
+            else:
+                another = self._take_batch()  # sent behind the first, while the store commits that one
+                errors = await asyncio.gather(self._write(batch), self._write(another), return_exceptions=True)
+                for error in filter(None, errors):
+                    raise error
         except Exception as error:
             # What was not written waits again, with its decisions. No wake-up shortens the pause.
             return self._pause_s(error)
@@ -139,8 +150,7 @@ class Finalizer:
 
     def _linger_s(self) -> float:
         """How long to wait for company: only while another completion is expected soon."""
-        joins, self._joins = self._joins, False
-        if joins or self.draining or len(self._waiting) >= CLAIM_MAX:
+        if self.draining or len(self._waiting) >= CLAIM_MAX:
             return 0.0
         expected_ms = self._next_completion_ms()
         if expected_ms is None or expected_ms > LINGER_S * 1000:
@@ -148,13 +158,16 @@ class Finalizer:
         return self._first_arrival_s + LINGER_S - self._clock.steady_s()
 
     def _take_batch(self) -> list[Settlement]:
+        waiting = self._waiting
         batch: list[Settlement] = []
         size_bytes = 0
-        while self._waiting and len(batch) < CLAIM_MAX:
-            size_bytes += _content_bytes(self._waiting[0].outcome)
-            if batch and size_bytes > BATCH_MAX_BYTES:
-                break
-            batch.append(self._waiting.popleft())
+        while waiting and len(batch) < CLAIM_MAX:
+            outcome = waiting[0].outcome
+            if outcome.result is not None or outcome.error is not None or outcome.black_box is not None:
+                size_bytes += _content_bytes(outcome)
+                if batch and size_bytes > BATCH_MAX_BYTES:
+                    break
+            batch.append(waiting.popleft())
         self._first_arrival_s = self._clock.steady_s()
         return batch
 

@@ -158,7 +158,7 @@ class Parts:
             let_go=self._let_go,
             asked=lambda attempt, cause: self._bus.publish(events.AttemptAsked(attempt, cause)),
             looked=self._looked,
-            look_for_work=claimer.wake.ring,
+            look_for_work=claimer.look_for_work,
             fail=lambda reason: self._fail(f"the backend{of_pool} cannot go on: {reason}"),
         )
         return Station(pool.backend, claimer, sink, share)

@@ -80,8 +80,8 @@ class PoolSink:
         self._fail = fail
 
     def completed(self, completions: Sequence[Completion]) -> None:
+        self._look_for_work()  # a claim that is sent first takes the ends along
         self._ended(completions)
-        self._look_for_work()
 
     def unstarted(self, attempts: Sequence[Attempt]) -> None:
         self._give_back(attempts)

@@ -162,7 +162,7 @@ class Registry:
     def finalizing(self, attempt: Attempt) -> bool:
         """Move an attempt to its last phase; False when it was lost meanwhile, and nothing may be written for it."""
         entry = self._entries.get(attempt.job)
-        if entry is None or entry.attempt.claim_token != attempt.claim_token:
+        if entry is None or (entry.attempt is not attempt and entry.attempt.claim_token != attempt.claim_token):
             return False
         if entry.phase is _LOST:
             self.remove([attempt])

@@ -72,18 +72,21 @@ class Tally:
 
     def _settled(self, event: events.Settled) -> None:
         self.last_settled_s = time.monotonic()
-        states = collections.Counter([settlement.state for settlement in event.settlements])
+        settlements, counted_us = event.settlements, self._counted_us
+        states = collections.Counter([settlement.state for settlement in settlements])
         self.succeeded += states[JobState.SUCCEEDED]
         self.retried += states[JobState.RETRYING]
         self.failed += states[JobState.FAILED]
         self.cancelled += states[JobState.CANCELLED]
-        self.outcomes.update([settlement.outcome.kind for settlement in event.settlements])
-        for settlement in event.settlements:
-            usage = settlement.outcome.usage
-            counted_us = self._counted_us.pop(settlement.attempt.attempt_id, 0)
-            if usage is not None:
-                self.handler_cpu_us += max(0, (usage.cpu_us or 0) + (usage.cpu_children_us or 0) - counted_us)
-                self.handler_wall_us += usage.wall_us or 0
+        self.outcomes.update([settlement.outcome.kind for settlement in settlements])
+        cpu_us = wall_us = 0
+        for settlement in settlements:
+            before_us = counted_us.pop(settlement.attempt.attempt_id, 0) if counted_us else 0
+            if (usage := settlement.outcome.usage) is not None:
+                cpu_us += max(0, (usage.cpu_us or 0) + (usage.cpu_children_us or 0) - before_us)
+                wall_us += usage.wall_us or 0
+        self.handler_cpu_us += cpu_us
+        self.handler_wall_us += wall_us
 
     def _moved_aside(self, event: events.MovedAside) -> None:
         self.parked += event.parked

@@ -30,7 +30,7 @@ RECOVERY_LIMIT: Final = 128
 """Most leases closed by one recovery transaction; a full one is followed at once by the next."""
 TEND_LIMIT: Final = 100
 """Most limits that one call of the recovery pass looks at."""
-JOIN_MIN: Final = 4
+JOIN_MIN: Final = 8
 """A claim goes along with a settlement for no fewer jobs than this; fewer are not worth its statements."""
 HELD_MAX: Final = 512
 """Most attempts that a worker holds beyond those that can run at once: handed ahead, or waiting to be settled."""

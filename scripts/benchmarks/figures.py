@@ -6,7 +6,7 @@ import os
 import platform
 import sqlite3
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -55,8 +55,6 @@ class Report:
     floor: dict[str, Any]
     ratio: float | None
     """Ours as a part of the floor."""
-    peers: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    """What other systems reached in the same run, by name."""
     figures: Sequence[Figure]
 
     def as_json(self, assignment: Assignment) -> dict[str, Any]:
@@ -67,7 +65,6 @@ class Report:
             "ours": {"jobs_per_s": None, "share_in_handlers": None, **self.ours},
             "floor": {"jobs_per_s": None, **self.floor},
             "ratio": self.ratio,
-            "peers": dict(self.peers),
             "jobs": self.jobs,
             "rounds": assignment.rounds,
             "executors": EXECUTORS,

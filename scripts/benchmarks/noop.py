@@ -1,8 +1,7 @@
 """Throughput of jobs that do nothing: everything that is left is ours.
 
 Floor: the store's own claim and settle acts, 128 at a time, called back to back by one client on a store filled
-alike. No worker can be quicker than the store under it; how near one comes is the ratio. On PostgreSQL another job
-system drains a queue of the same jobs on the same server, in the same run.
+alike. No worker can be quicker than the store under it; how near one comes is the ratio.
 """
 
 import time
@@ -10,23 +9,20 @@ import time
 from runwick.contracts.outcomes import Answer
 from scripts.benchmarks.application import Nothing
 from scripts.benchmarks.figures import Assignment, Figure, Report, in_turn, median, rate_text, rounded, share_text
-from scripts.benchmarks.ground import claimed_again, fresh_ground, ready_commands, succeeded
-from scripts.benchmarks.peers.pgqueuer import PgQueuer
+from scripts.benchmarks.ground import claimed_again, fresh_ground, succeeded
 from scripts.benchmarks.sites import POSTGRES, REDIS, SQLITE
 from scripts.benchmarks.supervised import completed, share_in_handlers
 
 JOBS = 60_000
-GOAL = {SQLITE: 0.45, POSTGRES: 0.6, REDIS: 0.6}
+GOAL = {SQLITE: 0.55, POSTGRES: 0.8, REDIS: 0.75}
 
 
 def run(assignment: Assignment) -> Report:
-    """Measure floor and ours in turn, on PostgreSQL the peer as well."""
+    """Measure floor and ours in turn."""
     jobs = assignment.jobs or JOBS
     shares: list[float] = []
     with fresh_ground(assignment.site) as ground:
         durability = ground.rw.store.profile
-        payload = ready_commands(ground.rw, Nothing(), 1)[0].payload
-    peer = PgQueuer(assignment, jobs, payload) if assignment.store == POSTGRES else None
 
     def floor() -> float:
         assignment.say(f"noop: floor, {jobs:,} jobs")
@@ -40,7 +36,7 @@ def run(assignment: Assignment) -> Report:
         shares.append(share_in_handlers(summary))
         return float(jobs / summary["elapsed_s"])
 
-    floors, ourselves, *_ = in_turn(assignment.rounds, floor, ours, *([peer.measure] if peer else []))
+    floors, ourselves = in_turn(assignment.rounds, floor, ours)
     ratio, goal = round(median(ourselves) / median(floors), 4), GOAL[assignment.store]
     return Report(
         benchmark="noop",
@@ -53,13 +49,11 @@ def run(assignment: Assignment) -> Report:
         },
         floor={"jobs_per_s": median(floors), "jobs_per_s_rounds": rounded(floors)},
         ratio=ratio,
-        peers={"pgqueuer": peer.as_json(median(ourselves))} if peer else {},
         figures=[
             Figure("ours", rate_text(ourselves), "jobs run by runwick-supervise, from ready to the last settlement"),
             Figure("floor", rate_text(floors), "the store's claim and settle acts alone, one client, no handlers"),
             Figure("ratio", f"{ratio:.3f}", f"ours as a part of the floor; the goal is {goal} or more"),
             Figure("in handlers", share_text(median(shares)), "of the executors' cores; a handler here does nothing"),
-            *([peer.figure()] if peer else []),
         ],
     )
 

@@ -6,8 +6,9 @@ import selectors
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 import click
@@ -17,18 +18,26 @@ PROJECT = Path(__file__).parents[2]
 
 
 class Supervised:
-    """A running supervisor of `scripts.benchmarks.application`; a context manager."""
+    """A running supervisor of `scripts.benchmarks.application`, or of another one; a context manager."""
 
-    def __init__(self, url: str, *, until_empty: bool = True) -> None:
-        command = [sys.executable, "-m", "runwick_supervisor.command", "scripts.benchmarks.application"]
-        command += ["--app-dir", str(PROJECT), "--executors", str(EXECUTORS)]
+    def __init__(
+        self,
+        url: str,
+        *,
+        until_empty: bool = True,
+        application: str = "scripts.benchmarks.application",
+        options: Sequence[str] = (),
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        command = [sys.executable, "-m", "runwick_supervisor.command", application]
+        command += ["--app-dir", str(PROJECT), "--executors", str(EXECUTORS), *options]
         # One that is watched tells its progress often; the others as rarely as it does for everybody.
         command += ["--log-format", "json", *(["--until-empty"] if until_empty else ["--progress-interval", "500ms"])]
         self._process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
             cwd=PROJECT,
-            env={**os.environ, "RUNWICK_STORE": url},
+            env={**os.environ, **environment, "RUNWICK_STORE": url},
         )
         assert self._process.stdout is not None
         self._out = self._process.stdout.fileno()
@@ -50,6 +59,11 @@ class Supervised:
                 continue
         assert self._process.stdout is not None
         self._process.stdout.close()
+
+    @property
+    def pid(self) -> int:
+        """Of the supervisor."""
+        return self._process.pid
 
     def kill(self) -> None:
         """SIGKILL, and see it gone."""

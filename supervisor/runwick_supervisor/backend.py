@@ -42,10 +42,14 @@ ATTEMPTS_MAX: Final = 512
 PAYLOADS_MAX_BYTES: Final = 16 * 1024 * 1024
 
 _WATCH_MIN_S: Final = 0.01
-_WATCH_MAX_S: Final = 0.03
-"""While anything waits, the next look is when executors want to be refilled, within these bounds."""
-_UNHURRIED_MS: Final = 15.0
-"""An executor with so much to do needs nobody to hear of each end: about as much as lies between two looks."""
+_WATCH_MAX_S: Final = 0.08
+"""While anything waits, the next look is when executors want to be refilled, within these bounds after the last one."""
+_LOW_MS: Final = 1.1 * REFILL_MS
+"""An executor with no more to do than this may be refilled: whoever looks when it has little left comes in time."""
+_UNHURRIED_MS: Final = 1000 * _WATCH_MIN_S
+"""An executor with so much to do needs nobody to hear of each end: the next look comes before it runs dry."""
+_MANY: Final = 8
+"""So many short runs that were handed over at once may be heard of a moment later than each of them ends."""
 _FAILED_BOOTS_MAX: Final = 3
 _NEVER: Final = math.inf
 
@@ -107,6 +111,10 @@ class ExecutorBackend:
         self._payload_bytes = 0
         self._burials: set[asyncio.Task[None]] = set()
         self._watch: asyncio.TimerHandle | None = None
+        self._looked_s = 0.0
+        """When everybody was last looked at, on the loop's clock."""
+        self._is_looking = False
+        """Whether that is under way, after which the next look is set anyway."""
 
     async def start(self, sink: Sink) -> None:
         """Bring the executors up.
@@ -159,16 +167,23 @@ class ExecutorBackend:
     # What the engine asks ---------------------------------------------------------------------------------------
 
     def room(self) -> Room:
-        free, ahead, capacity, least_ms = self._placement.slack()
+        free, ahead, capacity, least_ms = self._placement.slack(self._loop.time())
         payload_bytes = max(0, self._payloads_max_bytes - self._payload_bytes)
-        worthwhile = payload_bytes > 0 and (free > 0 or (0 < capacity <= 2 * ahead and least_ms <= REFILL_MS))
+        worthwhile = payload_bytes > 0 and (free > 0 or (0 < capacity <= 2 * ahead and least_ms <= _LOW_MS))
         return Room(free=free, ahead=ahead, payload_bytes=payload_bytes, worthwhile=worthwhile)
 
     def hand_over(self, attempts: Sequence[Attempt], deadline_s: float) -> None:
         now_s = self._loop.time()
         self._payload_bytes += _payload_bytes(attempts)
+        if not self._placement.needs_watching:
+            self._looked_s = now_s  # nobody has waited for a look
         self._placement.take_in(attempts, now_s, deadline_s + self._fence_margin_s)
+        if self._watch is not None and self._watch.when() > now_s + _WATCH_MIN_S:
+            self._disarm_watch()  # whoever was about to run dry has something now; what is due at once stays so
         self._place(now_s)
+        typical_ms = self._expectations.typical_ms
+        if typical_ms is not None and len(attempts) >= _MANY:
+            self._bells.foresee(len(self._seats.living) / typical_ms)
 
     def extend(self, deadlines_s: Mapping[bytes, float]) -> None:
         for held in self._all_held():
@@ -181,11 +196,17 @@ class ExecutorBackend:
     def take_back(self) -> Sequence[Attempt]:
         for executor in self._seats.living.values():
             self._placement.strand(executor.take_back(), self._loop.time())
-        return self._let_go(self._placement.give_up(_all))
+        given_up = self._let_go(self._placement.give_up(_all))
+        self._look()  # whoever was at rest has one run left, and is heard when that ends
+        return given_up
 
     def next_completion_ms(self) -> float | None:
-        heads = [executor.held[0].expected_ms for executor in self._seats.living.values() if executor.held]
-        return min(heads) if heads else None
+        now_s = self._loop.time()
+        heads = [executor.head_left_ms(now_s) for executor in self._seats.living.values() if executor.held]
+        if not heads:
+            return None
+        heard_ms = (self._watch.when() - now_s) * 1000 if self._bells.rest and self._watch is not None else 0.0
+        return max(min(heads), heard_ms)
 
     def running(self) -> int:
         return sum(1 for _ in self._all_held()) + self._dying
@@ -276,8 +297,7 @@ class ExecutorBackend:
         self._zygote.on_failed_boot.remove(self._zygote_failed)
         self._bells.close()
         self._rounds.close()
-        if self._watch is not None:
-            self._watch.cancel()
+        self._disarm_watch()
 
     # What the executors say -------------------------------------------------------------------------------------
 
@@ -289,13 +309,12 @@ class ExecutorBackend:
             self._check(executor)
             self._rounds.collected(executor, now_s)
         if ended:
-            self._payload_bytes -= _payload_bytes(completion.attempt for completion in ended)
+            self._payload_bytes -= sum([completion.attempt.payload_bytes for completion in ended])
             if len(self._placement):
                 self._place(now_s)
-            else:
+            elif not self._is_looking:
                 self._arm_watch(now_s)
             self._sink.completed(ended)
-            self._sink.room_changed()
         return len(ended)
 
     def _single_out(self, executor: Executor) -> None:
@@ -360,9 +379,10 @@ class ExecutorBackend:
     def _arm_watch(self, now_s: float) -> None:
         """Look in a moment while anything waits, otherwise when the next one must be attended to."""
         due_s = min([self._overseer.due_s(executor, now_s) for executor in self._seats.living.values()], default=_NEVER)
-        if self._placement.needs_watching:
-            refill_s = (self._placement.slack().least_ms - REFILL_MS) / 1000
-            due_s = min(due_s, now_s + min(max(refill_s, _WATCH_MIN_S), _WATCH_MAX_S))
+        if self._placement.needs_watching or self._bells.rest:  # at rest nobody is heard until the next look
+            refill_s = self._placement.refill_s(now_s)
+            latest_s = min(self._looked_s + _WATCH_MAX_S, refill_s, self._placement.patience_s())
+            due_s = min(due_s, max(self._looked_s + _WATCH_MIN_S, latest_s))
         if due_s == _NEVER:
             return
         if self._watch is not None:
@@ -371,24 +391,35 @@ class ExecutorBackend:
             self._watch.cancel()
         self._watch = self._loop.call_at(due_s, self._look)
 
-    def _look(self) -> None:
-        """Nobody waits behind a long run, nobody waits here for long, and nobody runs for longer than it may."""
+    def _disarm_watch(self) -> None:
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None
-        self._bells.look()
+
+    def _look(self) -> None:
+        """Nobody waits behind a long run, nobody waits here for long, and nobody runs for longer than it may."""
+        self._disarm_watch()
+        self._looked_s = self._loop.time()
+        self._is_looking = True
+        try:
+            self._bells.look()
+        finally:
+            self._is_looking = False
         now_s = self._loop.time()
         for executor in list(self._seats.living.values()):
             self._overseer.attend(executor, now_s)
         self._placement.unblock(now_s)
-        self._place(now_s)
-        self._give_up(lambda held: now_s - held.waits_since_s >= WAIT_MAX_S)
+        if len(self._placement):
+            self._place(now_s)
+            self._give_up(lambda held: now_s - held.waits_since_s >= WAIT_MAX_S)
+        else:
+            self._arm_watch(now_s)
 
     def _nobody_waits(self) -> bool:
         """Whether every executor has work for longer than it takes until the next look."""
-        living = self._seats.living.values()
+        living, now_s = self._seats.living.values(), self._loop.time()
         return bool(living) and all(
-            len(e.held) > 1 and e.takes_work and not e.stuck and e.expected_ms >= _UNHURRIED_MS for e in living
+            len(e.held) > 1 and e.takes_work and not e.stuck and e.left_ms(now_s) >= _UNHURRIED_MS for e in living
         )
 
     def _all_held(self) -> Iterable[Held]:

@@ -8,7 +8,6 @@ code. It never returns into the zygote's code and never runs the zygote's exit h
 """
 
 import contextlib
-import functools
 import os
 import sys
 import time
@@ -19,17 +18,18 @@ from typing import Any, Final, NamedTuple, NoReturn
 from runwick.contracts.outcomes import Outcome, OutcomeKind
 from runwick.declarations.catalog import Catalog
 from runwick.execution.invoke import Invoker
-from runwick.execution.metering import Meter
 from runwick.execution.run import Run
 from runwick.runtime import place
 from runwick.runtime.ambient import SystemClock
 from runwick_supervisor import processes
 from runwick_supervisor.blackbox import LogTail, write_stacks_to
-from runwick_supervisor.control import Phase, allocations
+from runwick_supervisor.control import Phase
 from runwick_supervisor.executor_end import ExecutorEnd, out_of_reach
 from runwick_supervisor.handoff import Descriptors, RecordKind, encode_outcome
 from runwick_supervisor.interrupting import Interrupting
+from runwick_supervisor.metering import measuring
 from runwick_supervisor.native import Library
+from runwick_supervisor.scheduling import Scheduling
 
 FAULT_STATUS: Final = 70
 """The exit status after an error of Runwick's own; its traceback is on standard error."""
@@ -60,6 +60,7 @@ class Origin(NamedTuple):
     count_allocations: bool
     oom_score_adj: int
     """How much sooner the kernel should kill it than others when memory runs out; never lowered."""
+    scheduling: Scheduling = Scheduling()
 
 
 def live(origin: Origin) -> NoReturn:
@@ -79,7 +80,7 @@ def live(origin: Origin) -> NoReturn:
             record_usage=origin.record_usage,
             begun=end.control.begun,
             moved=interrupting.moved,
-            meter=meter(end, origin),
+            measure=measuring(end, origin.library, count_allocations=origin.count_allocations),
             alone=True,
         )
         os.register_at_fork(after_in_child=end.control.write_for_nobody)
@@ -109,6 +110,7 @@ def move_out(origin: Origin) -> None:
         # The standard library reseeds its own generator in every fork, numpy does not.
         numpy_random.seed()
     offer_to_the_kernel(origin.oom_score_adj)
+    origin.scheduling.apply(origin.number)
 
 
 def offer_to_the_kernel(oom_score_adj: int) -> None:
@@ -117,18 +119,6 @@ def offer_to_the_kernel(oom_score_adj: int) -> None:
         score = Path("/proc/self/oom_score_adj")
         if int(score.read_text()) < oom_score_adj:
             score.write_text(str(oom_score_adj))
-
-
-def meter(end: ExecutorEnd, origin: Origin) -> Meter:
-    """What measures attempts here; it leaves what was used before each of them for the parent."""
-    count = None
-    if origin.count_allocations and origin.library is not None:
-        try:
-            origin.library.count_allocations(end.memory)
-            count = functools.partial(allocations, end.memory)
-        except OSError as error:
-            print(f"allocations are not counted: {error}", file=sys.stderr)
-    return Meter(SystemClock(), leave=end.control.baseline, allocations=count)
 
 
 def keep_fence(origin: Origin) -> None:

@@ -33,6 +33,8 @@ class CompletionBells:
         self._loop = asyncio.get_running_loop()
         self._pause: asyncio.TimerHandle | None = None
         self._listening = False
+        self.rest = False
+        """Whether nobody is heard until the next `look`."""
         self._last_s = self._loop.time()
         self._listen(True)
 
@@ -56,14 +58,23 @@ class CompletionBells:
             self._pause.cancel()
         self._ring()
 
+    def foresee(self, per_ms: float) -> None:
+        """So many ends a millisecond are about to come, and nobody need hear of the very first."""
+        if self._listening and per_ms > _FAST_PER_MS:
+            self._pause_a_moment()
+
+    def _pause_a_moment(self) -> None:
+        self._listen(False)
+        self._pause = self._loop.call_later(_PAUSE_S, self._ring)
+
     def _ring(self) -> None:
         self._pause = None
         is_fast = self._collect_ready()
-        if self._nobody_waits():
+        self.rest = self._nobody_waits()
+        if self.rest:
             self._listen(False)
-        elif is_fast:
-            self._listen(False)
-            self._pause = self._loop.call_later(_PAUSE_S, self._ring)
+        elif is_fast and any(executor.held for executor in self._executors.values()):
+            self._pause_a_moment()
         else:
             self._listen(True)
 

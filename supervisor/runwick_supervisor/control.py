@@ -31,11 +31,11 @@ PHASE_SINCE_WORD: Final = 3
 INTERRUPTED_WORD: Final = 4
 LOG_BYTES_WORD: Final = 5
 LOG_SEQUENCE_WORD: Final = 6
-_BASELINE_WORD: Final = 8
+BASELINE_WORD: Final = 8
 ALLOCATIONS_WORD: Final = 24
 CANCEL_WORD: Final = 32
 
-_WORD_BYTES: Final = 8
+WORD_BYTES: Final = 8
 _SEQUENCE_SHIFT: Final = 16
 _INSIST: Final = 1 << 8
 _CAUSES: Final = 0xFF
@@ -72,10 +72,7 @@ class Baseline(NamedTuple):
     alloc_blocks: int
 
 
-_OWN: Final = struct.Struct("2d4Q")
-_OTHERS: Final = struct.Struct("d3Q")
-"""Both halves of a baseline as the kernel tells it, with times in seconds: every attempt writes one, hardly any is
-read."""
+_BASELINE: Final = struct.Struct(f"{len(Baseline._fields)}Q")
 _COUNTERS: Final = struct.Struct("4Q")
 
 
@@ -138,13 +135,7 @@ class ControlReader:
         )
 
     def _baseline(self) -> Baseline | None:
-        view, at = self._memory.view, _BASELINE_WORD * _WORD_BYTES
-        utime_s, stime_s, *counts = _OWN.unpack_from(view, at)
-        children_s, *others = _OTHERS.unpack_from(view, at + _OWN.size)
-        times_us = [seconds * 1_000_000 + 0.5 for seconds in (utime_s, stime_s, children_s)]
-        if not all(0 <= time_us <= _AMOUNT_MAX for time_us in times_us):  # nor can what is no number be right
-            return None
-        baseline = Baseline(*map(int, times_us), *counts, *others)
+        baseline = Baseline(*_BASELINE.unpack_from(self._memory.view, BASELINE_WORD * WORD_BYTES))
         return baseline if 0 < max(baseline) <= _AMOUNT_MAX else None
 
     def _allocated_since(self, before: Baseline) -> Allocations | None:
@@ -198,17 +189,21 @@ class ControlWriter:
 
     def begun(self) -> None:
         """Mark the attempt as begun, now. The time goes first: it counts only with its sequence."""
+        reach("handoff.measuring")
         words = self._words
         words[PHASE_WORD] = DECODE
         words[BEGUN_TIME_WORD] = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         reach("handoff.beginning")
         words[BEGUN_SEQUENCE_WORD] = self.sequence
 
-    def phase(self, phase: Phase | Step) -> None:
-        """The attempt stands there from now on."""
+    def phase(self, phase: Phase | Step) -> int:
+        """The attempt stands there from now on; answers the cancel word, in which somebody may have asked before."""
+        words = self._words
         if phase == CLOSE:
-            self._words[PHASE_SINCE_WORD] = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        self._words[PHASE_WORD] = phase
+            words[PHASE_SINCE_WORD] = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        words[PHASE_WORD] = phase
+        word: int = self._shared[CANCEL_WORD]
+        return word
 
     def interrupted(self) -> None:
         """`JobCancelled` is about to be raised in the attempt."""
@@ -219,20 +214,19 @@ class ControlWriter:
     ) -> None:
         """What the process and its waited-for children have used, and what was allocated: the parent reads it as
         `Baseline`. Before the begun mark of the attempt."""
-        at = _BASELINE_WORD * _WORD_BYTES
-        _OWN.pack_into(
+        _BASELINE.pack_into(
             self._map,
-            at,
-            own.ru_utime,
-            own.ru_stime,
+            BASELINE_WORD * WORD_BYTES,
+            _microseconds(own.ru_utime),
+            _microseconds(own.ru_stime),
+            _microseconds(children.ru_utime + children.ru_stime),
             own.ru_minflt,
             own.ru_majflt,
             own.ru_nvcsw,
             own.ru_nivcsw,
+            children.ru_maxrss,
+            *allocated,
         )
-        reach("handoff.measuring")
-        children_s = children.ru_utime + children.ru_stime
-        _OTHERS.pack_into(self._map, at + _OWN.size, children_s, children.ru_maxrss, *allocated)
 
     @property
     def cancel_word(self) -> int:
@@ -268,8 +262,12 @@ class ControlWriter:
 
 def allocations(memory: SharedMemory) -> tuple[int, int]:
     """Bytes and blocks that the compiled part has counted in this memory so far; zeros where it counts nothing."""
-    counted_bytes, blocks, raw_bytes, raw_blocks = _COUNTERS.unpack_from(memory.view, ALLOCATIONS_WORD * _WORD_BYTES)
+    counted_bytes, blocks, raw_bytes, raw_blocks = _COUNTERS.unpack_from(memory.view, ALLOCATIONS_WORD * WORD_BYTES)
     return counted_bytes + raw_bytes, blocks + raw_blocks
+
+
+def _microseconds(seconds: float) -> int:
+    return int(seconds * 1_000_000 + 0.5)
 
 
 def _newest(lines: bytes) -> str:

@@ -10,32 +10,37 @@ No side keeps an index that the other reads, and nothing says "I am asleep": the
 lose. The kernel's lock around the counter orders the copy into memory before the count that announces it.
 """
 
+import fcntl
 import os
+import signal
+from typing import Final
+
+_MARK: Final = signal.SIGRTMAX
+"""What makes a counter one of ours: the signal that it would send if it were asked to send any. Nobody asks it."""
 
 
 class Doorbell:
     """One counter. Both ends hold a descriptor of it; neither ever blocks on it."""
 
-    __slots__ = ("_inode", "descriptor")
+    __slots__ = ("descriptor",)
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
-        self._inode = os.fstat(descriptor).st_ino
 
     @classmethod
     def create(cls, *, semaphore: bool = False) -> "Doorbell":
         """A counter at 0; with `semaphore`, a read takes one count instead of all."""
         kind = os.EFD_SEMAPHORE if semaphore else 0
-        return cls(os.eventfd(0, kind | os.EFD_NONBLOCK | os.EFD_CLOEXEC))
+        descriptor = os.eventfd(0, kind | os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, _MARK)
+        return cls(descriptor)
 
     @property
     def is_whole(self) -> bool:
-        """Whether the descriptor still is a counter: handlers can close it, and then open anything under its number.
-
-        All counters share one inode of the kernel's, so a counter that somebody else opened there is taken for it.
-        """
+        """Whether the descriptor still is one of these counters: handlers can close it, and then open anything under
+        its number."""
         try:
-            return os.fstat(self.descriptor).st_ino == self._inode
+            return fcntl.fcntl(self.descriptor, fcntl.F_GETSIG) == _MARK
         except OSError:
             return False
 

@@ -18,23 +18,23 @@ from runwick.contracts.attempts import Kind
 from runwick.contracts.backends import Completion
 from runwick.contracts.cancelling import CancellationCause
 from runwick.contracts.outcomes import BlackBox
-from runwick.execution.run import Run
 from runwick_supervisor import processes
 from runwick_supervisor.control import Progress
 from runwick_supervisor.deaths import Leavings, Seen
 from runwick_supervisor.expectations import Expectations
 from runwick_supervisor.fence import FenceMemory, now_ns
-from runwick_supervisor.handoff import HandOffViolation, ParentEnd, RecordKind
+from runwick_supervisor.handoff import HandOffViolation, ParentEnd, RecordKind, encode_run
 from runwick_supervisor.held import Held
 from runwick_supervisor.sampling import Probe
 from runwick_supervisor.signals import DUMP, INTERRUPT
 from runwick_supervisor.stopping import CRASHED, WRITTEN_POLL_S, Stopping, Verdict
 
-STUCK_MS: Final = 20.0
+STUCK_MS: Final = 30.0
 """A head is given at least this long before what waits behind it is taken back."""
 _PATIENCE: Final = 2.0
 """And this many times what it was expected to take."""
 _NOT_BEGUN_S: Final = 0.01
+_RUN: Final = RecordKind.RUN
 TAKEN_WITHIN_S: Final = 5.0
 """An executor takes what it is given within microseconds; on a machine that is overloaded, within seconds."""
 
@@ -84,6 +84,9 @@ class Executor:
         self.gone = asyncio.Event()
         self._end = end
         self._head_since_s = 0.0
+        """Since when its head runs, as far as that is known."""
+        self._heard_s = 0.0
+        """When it was given its head, or last said anything: its patience with the head counts from there."""
         self._seen = Seen()
         self.told_to_end = False
         self._stack_bytes = 0
@@ -125,10 +128,10 @@ class Executor:
         """Hand one over, to be announced; False when its memory has no room now."""
         attempt = held.attempt
         assert attempt.payload is not None, "an attempt is begun, and its payload read, before it is handed over"
-        if not self._end.put(RecordKind.RUN, Run.of(attempt).encode(), attempt.payload):
+        if not self._end.put(_RUN, encode_run(attempt), attempt.payload):
             return False
         if not self.held:
-            self._head_since_s = now_s
+            self._head_since_s = self._heard_s = now_s
         self.held.append(held)
         self.expected_ms += held.expected_ms
         if not self.fenced_s or held.fenced_s < self.fenced_s:
@@ -148,26 +151,46 @@ class Executor:
         # Of the head, and no longer readable once it is answered.
         was_interrupted = self.stopping is not None and self.progress().interrupted
         before = len(held)
+        kind: Kind | None = None
+        took_ms: list[float] = []
         try:
             for busy_ms, outcome in self._end.collect():
                 if not self.is_ready:
-                    self.is_ready = True
-                    self.probe.settle()
-                    self.settled.set()
+                    self._is_up()
                     continue
                 one = held.popleft()
+                attempt = one.attempt
                 self.expected_ms -= one.expected_ms
-                expectations.learn(one.attempt.kind, busy_ms)
-                ended.append(Completion(one.attempt, outcome))
+                if attempt.kind is not kind:
+                    if kind is not None:
+                        expectations.learn(kind, *took_ms)
+                    kind, took_ms = attempt.kind, []
+                took_ms.append(busy_ms)
+                ended.append(Completion(attempt, outcome))
         except HandOffViolation as violation:
             self.condemn(str(violation))
-        if not held:
+        if kind is not None:
+            expectations.learn(kind, *took_ms)
+        self._heard_s = now_s
+        if held:
+            self._head_since_s = now_s - self._head_s()
+        else:
             self.expected_ms = 0.0
-        self._head_since_s = now_s
         self.stuck = False
         if len(held) < before:
             self.attempts += before - len(held)
             self._end_of_stopping(was_interrupted)
+
+    def _is_up(self) -> None:
+        """It has answered the parent's word."""
+        self.is_ready = True
+        self.probe.settle()
+        self.settled.set()
+
+    def _head_s(self) -> float:
+        """For how long its head has run, as it says itself; 0 when it has not begun."""
+        began_ns = self._end.begun_at_ns() if self.violation is None else None
+        return 0.0 if began_ns is None else max(0.0, (now_ns() - began_ns) / 1e9)
 
     def _end_of_stopping(self, was_interrupted: bool) -> None:
         """What was asked to end has ended by itself."""
@@ -212,8 +235,25 @@ class Executor:
     def leaves_work_lying(self, now_s: float) -> bool:
         """Whether it has not begun what it was given long ago: it is stopped, or a thread that an earlier handler left
         keeps the interpreter."""
-        is_late = bool(self.held) and now_s - self._head_since_s >= TAKEN_WITHIN_S
+        is_late = bool(self.held) and now_s - self._heard_s >= TAKEN_WITHIN_S
         return is_late and self.is_ready and self.violation is None and self.progress().begun_at_ns is None
+
+    def left_ms(self, now_s: float) -> float:
+        """What it should still take for all that it holds, if everything took and takes what is expected: also what has
+        ended unheard."""
+        return max(0.0, self.expected_ms - (now_s - self._head_since_s) * 1000) if self.held else 0.0
+
+    def load_ms(self, now_s: float) -> float:
+        """The same for whoever would give it more: a head that takes longer than expected, or that is not known, counts
+        as if it had just begun, for then nobody knows how much of it is left."""
+        if not self.held:
+            return 0.0
+        head, since_ms = self.held[0], (now_s - self._head_since_s) * 1000
+        return self.expected_ms - since_ms if head.known and since_ms < head.expected_ms else self.expected_ms
+
+    def head_left_ms(self, now_s: float) -> float:
+        """What its head should still take; 0 when that is over."""
+        return max(0.0, self.held[0].expected_ms - (now_s - self._head_since_s) * 1000) if self.held else 0.0
 
     def is_blocked(self, now_s: float) -> bool:
         """Whether something waits behind a head that takes longer than it should."""

@@ -6,7 +6,7 @@ import resource
 import select
 import time
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from runwick.runtime.crossings import reach
 from runwick_supervisor.control import ControlWriter
@@ -14,17 +14,17 @@ from runwick_supervisor.doorbell import Doorbell
 from runwick_supervisor.handoff import RETURN, WORK, Descriptors, HandOffViolation
 from runwick_supervisor.memory import RETURN_RING, WORK_RING, RingReader, RingWriter, SharedMemory
 
+_WORK_BYTES: Final = WORK.size
+_RETURN_BYTES: Final = RETURN.size
 _ROOM_POLL_MS: Final = 100
+_TORN: Final = "a handler closed descriptors that are not its own, this executor's among them"
 _TABLE_MAX: Final = 1024
 _TABLE_TOP: Final = 16
 
 
-class Record(NamedTuple):
-    """One piece of work as the executor sees it. The views are valid until it is finished."""
-
-    kind: int
-    run: memoryview
-    payload: memoryview
+Record = tuple[int, memoryview, memoryview]
+"""One piece of work as the executor sees it: its kind, its run and its payload. The views are valid until it is
+finished."""
 
 
 class ExecutorEnd:
@@ -33,6 +33,7 @@ class ExecutorEnd:
     def __init__(self, descriptors: Descriptors) -> None:
         self.memory = SharedMemory(descriptors.memory)
         os.close(descriptors.memory)
+        self._view = self.memory.view
         self.control = ControlWriter(self.memory)
         self.cancel_bell = Doorbell(descriptors.cancel)
         """Rung when the parent has written the cancel word."""
@@ -53,18 +54,19 @@ class ExecutorEnd:
     def take(self, idle_after_ms: int, idle: Callable[[], None]) -> Record:
         """Take the next record, waiting for it; `idle` is called once when that took `idle_after_ms`."""
         while not self._work.take():
-            _must_be_whole(self._work)
+            if not self._work.is_whole:
+                raise HandOffViolation(_TORN)
             if not self.wait(idle_after_ms):
                 idle()
                 self.wait(None)
         reach("handoff.taken")
         self._taken_ns = time.monotonic_ns()
+        view = self._view
         offset = self._reader.next_offset()
-        self.control.sequence, kind, run_bytes, payload_bytes = WORK.unpack_from(self.memory.view, offset)
-        run_at = offset + WORK.size
+        self.control.sequence, kind, run_bytes, payload_bytes = WORK.unpack_from(view, offset)
+        run_at = offset + _WORK_BYTES
         payload_at = run_at + run_bytes
-        view = self.memory.view
-        return Record(kind, view[run_at:payload_at], view[payload_at : payload_at + payload_bytes])
+        return kind, view[run_at:payload_at], view[payload_at : payload_at + payload_bytes]
 
     def finish(self, outcome: bytes) -> None:
         """Answer the record last taken. Waits for the parent to read when the return ring is full.
@@ -72,18 +74,19 @@ class ExecutorEnd:
         Raises:
             HandOffViolation: the handler closed what would tell the parent. The answer would go somewhere else.
         """
-        _must_be_whole(self._completions)
-        size_bytes = RETURN.size + len(outcome)
+        if not self._completions.is_whole:
+            raise HandOffViolation(_TORN)
+        outcome_bytes = len(outcome)
         if self._writer.far:
             self._reuse_room()
-        while (offset := self._writer.reserve(size_bytes)) is None:
+        while (offset := self._writer.reserve(_RETURN_BYTES + outcome_bytes)) is None:
             self._room_poll.poll(_ROOM_POLL_MS)
             self._reuse_room()
         busy_us = (time.monotonic_ns() - self._taken_ns) // 1000
-        view = self.memory.view
-        RETURN.pack_into(view, offset, self.control.sequence, busy_us, len(outcome))
-        outcome_at = offset + RETURN.size
-        view[outcome_at : outcome_at + len(outcome)] = outcome
+        view = self._view
+        RETURN.pack_into(view, offset, self.control.sequence, busy_us, outcome_bytes)
+        outcome_at = offset + _RETURN_BYTES
+        view[outcome_at : outcome_at + outcome_bytes] = outcome
         reach("handoff.written")
         self._completions.ring()
         reach("handoff.answered")
@@ -94,26 +97,22 @@ class ExecutorEnd:
 
 
 def out_of_reach(descriptors: Descriptors) -> Descriptors:
-    """The same under numbers near the end of the descriptor table, as far as there is room: out of reach of handlers
+    """The same under numbers near the end of the descriptor table."""
+    return Descriptors(*map(moved_away, descriptors))
+
+
+def moved_away(descriptor: int) -> int:
+    """The same under a number near the end of the descriptor table, as far as there is room: out of reach of handlers
     that close the low ones one after the other."""
     soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Not further: the kernel's table of a process grows with its highest number.
     top = _TABLE_MAX if soft_limit == resource.RLIM_INFINITY else min(soft_limit, _TABLE_MAX)
-    return Descriptors(*[_moved(descriptor, top - _TABLE_TOP) for descriptor in descriptors])
-
-
-def _moved(descriptor: int, lowest: int) -> int:
     try:
-        moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, lowest)
+        moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, top - _TABLE_TOP)
     except (OSError, ValueError):
         return descriptor
     os.close(descriptor)
     return moved
-
-
-def _must_be_whole(doorbell: Doorbell) -> None:
-    if not doorbell.is_whole:
-        raise HandOffViolation("a handler closed descriptors that are not its own, this executor's among them")
 
 
 def _poller(descriptor: int) -> select.poll:

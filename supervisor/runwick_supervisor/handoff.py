@@ -29,10 +29,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from runwick.contracts.attempts import Attempt
 from runwick.contracts.outcomes import BLACK_BOX_MAX_BYTES, Outcome, OutcomeKind
 from runwick.execution.errors import storable
 from runwick.runtime.crossings import reach
-from runwick_supervisor.control import ControlReader, Progress
+from runwick_supervisor.control import BEGUN_SEQUENCE_WORD, BEGUN_TIME_WORD, ControlReader, Progress
 from runwick_supervisor.doorbell import Doorbell
 from runwick_supervisor.memory import RETURN_RING, WORK_RING, RingReader, RingWriter, SharedMemory
 
@@ -41,6 +42,8 @@ WORK: Final = struct.Struct("QIIQ")
 RETURN: Final = struct.Struct("QQQ")
 """A return record: sequence, microseconds from taking the work to here, bytes of the outcome."""
 
+_RETURN_BYTES: Final = RETURN.size
+_WORK_BYTES: Final = WORK.size
 _ROOM_RECORDS: Final = 128
 _ROOM_BYTES: Final = 32 * 1024
 """An executor is told of what was read when it is so much: a small part of its ring, so that it never waits for it."""
@@ -139,16 +142,16 @@ class ParentEnd:
     def put(self, kind: RecordKind, run: bytes = b"", payload: bytes = b"") -> bool:
         """Write one record, to be announced later; False when the ring has no room for it now."""
         run_bytes, payload_bytes = len(run), len(payload)
-        offset = self._writer.reserve(WORK.size + run_bytes + payload_bytes)
+        offset = self._writer.reserve(_WORK_BYTES + run_bytes + payload_bytes)
         if offset is None:
             return False
         self._put += 1
-        view = self._memory.view
-        WORK.pack_into(view, offset, self._put, kind, run_bytes, payload_bytes)
-        run_at = offset + WORK.size
+        memory = self._memory.map
+        WORK.pack_into(memory, offset, self._put, kind, run_bytes, payload_bytes)
+        run_at = offset + _WORK_BYTES
         payload_at = run_at + run_bytes
-        view[run_at:payload_at] = run
-        view[payload_at : payload_at + payload_bytes] = payload
+        memory[run_at:payload_at] = run
+        memory[payload_at : payload_at + payload_bytes] = payload
         self._unannounced += 1
         return True
 
@@ -197,16 +200,17 @@ class ParentEnd:
     def _read_next(self) -> tuple[int, bytes]:
         """Copy the next return record out, as far as it can be one."""
         expected = self._answered + 1
-        offset = self._reader.next_offset()
-        if not self._reader.holds(offset, RETURN.size):
+        reader, memory = self._reader, self._memory
+        offset = reader.next_offset()
+        if not reader.holds(offset, _RETURN_BYTES):
             raise HandOffViolation(f"outcome {expected} is said to lie at {offset}")
-        sequence, busy_us, size_bytes = RETURN.unpack_from(self._memory.view, offset)
+        sequence, busy_us, size_bytes = RETURN.unpack_from(memory.view, offset)
         if sequence != expected:
             raise HandOffViolation(f"outcome {expected} was expected, {sequence} came")
-        if not self._reader.holds(offset, RETURN.size + size_bytes):
+        if not reader.holds(offset, _RETURN_BYTES + size_bytes):
             raise HandOffViolation(f"outcome {expected} is said to have {size_bytes} bytes")
-        begin = offset + RETURN.size
-        encoded = self._memory.map[begin : begin + size_bytes]
+        begin = offset + _RETURN_BYTES
+        encoded = memory.map[begin : begin + size_bytes]
         self._writer.release_oldest()
         self._answered = expected
         return busy_us, encoded
@@ -230,6 +234,15 @@ class ParentEnd:
     def progress(self) -> Progress:
         """What the executor says of the run that it is at, the oldest that is not answered."""
         return self._control.progress(self._answered + 1)
+
+    def begun_at_ns(self) -> int | None:
+        """When the executor says that it began the run that it is at, on CLOCK_BOOTTIME; None before it says so.
+
+        It is not checked: good for a guess, and for nothing that matters to others.
+        """
+        words = self._memory.words
+        began: int = words[BEGUN_TIME_WORD]
+        return began if words[BEGUN_SEQUENCE_WORD] == self._answered + 1 else None
 
     @property
     def was_interrupted(self) -> bool:
@@ -307,6 +320,32 @@ def _decoded(encoded: bytes) -> Outcome:
     if outcome.kind is _ABANDONED:
         raise HandOffViolation("only recovery may call an attempt abandoned")
     return outcome
+
+
+def encode_run(attempt: Attempt) -> bytes:
+    """The run that this attempt asks for, as `Run.decode` reads it: `Run.of(attempt).encode()` without the `Run`, for
+    nobody here looks at it."""
+    kind, lane, policy = attempt.kind, attempt.lane, attempt.policy
+    return _ENCODER.encode(
+        (
+            attempt.job_id,
+            attempt.attempt_id,
+            kind.name,
+            kind.version,
+            lane.queue,
+            lane.priority,
+            attempt.execution,
+            policy.max_executions,
+            attempt.generation,
+            attempt.created_at_ms,
+            attempt.metadata,
+            attempt.tenant,
+            attempt.traceparent,
+            attempt.tracestate,
+            policy.error_detail == "message",
+            attempt.fences,
+        )
+    )
 
 
 def encode_outcome(outcome: Outcome) -> bytes:

@@ -1,7 +1,7 @@
 """One attempt in the backend's hands, from hand-over to its end, wherever it waits or runs."""
 
 from runwick.contracts.attempts import Attempt
-from runwick_supervisor.expectations import AHEAD_MS, SHORT_MS, Expectations
+from runwick_supervisor.expectations import AHEAD_MS
 
 
 class Held:
@@ -20,20 +20,10 @@ class Held:
         self.known = False
         """Whether `expected_ms` was learned; an unknown run fills an executor."""
 
-    def expect(self, expectations: Expectations) -> None:
-        """Learn what it should take, now."""
-        expected_ms = expectations.expected_ms(self.attempt.kind)
+    def expect(self, expected_ms: float | None) -> None:
+        """Hear what it should take, as far as that is known now."""
         if expected_ms is not None:
             self.expected_ms, self.known = expected_ms, True
-
-    def may_wait_behind(self, expected_ms: float) -> bool:
-        """Whether it may be given to an executor that has so much to do yet."""
-        return (
-            self.attempt.runs_ahead
-            and self.known
-            and self.expected_ms <= SHORT_MS
-            and expected_ms + self.expected_ms <= AHEAD_MS
-        )
 
     def strand(self, now_s: float) -> None:
         """It lost its executor before it began. Its wait is counted from the first time that this happens."""

@@ -103,9 +103,8 @@ class Interrupting:
 
     def moved(self, step: Step) -> None:
         """The attempt stands there from now on."""
-        self._control.phase(step)
-        if step in _INTERRUPTIBLE:
-            # Whoever asked before it began had nobody to interrupt.
+        # Whoever asked before it began had nobody to interrupt. As long as nobody was ever asked, the word is 0.
+        if self._control.phase(step) and step in _INTERRUPTIBLE:
             self._interrupt()
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:

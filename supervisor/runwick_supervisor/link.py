@@ -3,7 +3,7 @@
     parent ─ Boot + the fence ───▶ zygote          imports the application; with it comes the lock of the run file
            ◀────── Manifest | Refused ─            what is declared, or everything that is wrong with it
            ─ Fork + its descriptors ───▶           a double fork
-           ◀────── Born + pidfd | NotBorn ─        announced before the executor becomes the parent's child
+           ◀────── Born + pidfd | NotBorn ─        the executor is the parent's child
            ─ Guard + pidfd ──────▶                 an executor of an earlier zygote, to be killed with the parent
            ─ Gone ───────────────▶                 an executor that is dead, and whose group is killed
            ─ end of file ────────▶                 kill every executor's process group, end
@@ -44,6 +44,8 @@ class Boot(msgspec.Struct, frozen=True, tag=True):
 
     target: str
     app_dir: str
+    preload: tuple[str, ...] = ()
+    """Modules to import after it."""
 
 
 class Manifest(msgspec.Struct, frozen=True, tag=True, kw_only=True):
@@ -65,6 +67,8 @@ class Manifest(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """Those that can be decoded here for a handler."""
     lanes: tuple[Lane, ...]
     """Where jobs of these kinds go unless a dispatch says otherwise."""
+    time_limits_ms: dict[str, int | None]
+    """Of every declared type, by its stored name; None of one that may take for ever."""
     limits: DeclaredLimits = DeclaredLimits()
     """Those of its queues and job types."""
     warnings: tuple[str, ...] = ()

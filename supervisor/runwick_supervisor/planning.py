@@ -9,7 +9,8 @@ Nothing is written and no executor is made.
 
 import dataclasses
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -40,10 +41,24 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     cores: int
     queues: tuple[str, ...] | None
     check_only: bool
+    """Start nothing."""
+    advise: bool
+    """Say how it could run better. That starts nothing either."""
     until_empty: bool
     progress_interval_s: float
+    numeric_threads: int
+    """As `runwick.config.numeric` means it."""
+    preload: tuple[str, ...]
+    """Modules that are imported after the application, before anything is forked."""
+    executor_options: Mapping[str, Any]
+    """Options of executors that the command line says, by name: above what code and environment say."""
     run_dir: RunDir
     """Where the run file lies, or why there is none."""
+
+    @property
+    def starts_nothing(self) -> bool:
+        """Whether nothing is started and nothing written."""
+        return self.check_only or self.advise
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -74,7 +89,7 @@ async def make_plan(orders: Orders, problems: Sequence[Problem], zygote: Zygote,
     """
     found = list(problems)
     try:
-        manifest = await zygote.boot(orders.target, orders.app_dir)
+        manifest = await _manifest(orders, zygote)
     except ApplicationRefused as refused:
         found += refused.problems
         if refused.store is not None and (store := _open(refused.store, StoreOptions(), found, clock)):
@@ -102,12 +117,19 @@ async def make_next_plan(orders: Orders, plan: Plan, zygote: Zygote) -> Plan:
     Raises:
         ConfigurationError: with everything that is wrong, or that cannot change while the worker runs.
     """
-    manifest = await zygote.boot(orders.target, orders.app_dir)
+    manifest = await _manifest(orders, zygote)
     found = [*manifest.problems, *_changed(plan.manifest, manifest)]
     pools = _pools(orders, manifest, found)
     if found:
         raise ConfigurationError(list(dict.fromkeys(found)))
     return Plan(manifest, plan.store, tuple(pools))
+
+
+async def _manifest(orders: Orders, zygote: Zygote) -> Manifest:
+    """What the application declares, with what the command line says instead."""
+    manifest = await zygote.boot(orders.target, orders.app_dir)
+    options = dataclasses.replace(manifest.executors, **orders.executor_options)
+    return msgspec.structs.replace(manifest, executors=options)
 
 
 def _changed(old: Manifest, new: Manifest) -> list[Problem]:

@@ -14,10 +14,11 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+import click
 from setproctitle import setproctitle
 
 from runwick.cli.progress import Progress
-from runwick.cli.reporter import Opening, Reporter, report_worker_events
+from runwick.cli.reporter import JsonReporter, Opening, Reporter, report_worker_events
 from runwick.cli.worker_options import FAILED, STOPPED
 from runwick.contracts.errors import Problem, StoreHistoryBroken
 from runwick.contracts.identity import id_text
@@ -28,6 +29,7 @@ from runwick.telemetry import events
 from runwick.telemetry.bus import Bus
 from runwick.telemetry.logs import log_events
 from runwick.worker.engine import Worker, nothing_left
+from runwick_supervisor.advising import advise
 from runwick_supervisor.events import EventKind, ExecutorEvent
 from runwick_supervisor.family import Family
 from runwick_supervisor.hearing import Hearing
@@ -75,7 +77,7 @@ class Supervision:
         self._run_file: RunFile | None = None
         self._status_file: StatusFile | None = None
         self._notes: list[str] = []
-        if not orders.check_only:
+        if not orders.starts_nothing:
             # Before the first zygote is executed: every process of the worker holds its lock.
             self._run_file, note = open_run_file(orders.run_dir, self._worker_id)
             self._status_file, status_note = open_status_file(
@@ -97,6 +99,9 @@ class Supervision:
             if self._orders.check_only:
                 self._reporter.happened("checked", "nothing is wrong, and nothing was started", {})
                 return STOPPED
+            if self._orders.advise:
+                await self._advise(plan)
+                return STOPPED
             return await self._work(plan, zygote, about)
         finally:
             plan.store.close()
@@ -109,8 +114,16 @@ class Supervision:
             if file is not None:
                 file.close()
 
+    async def _advise(self, plan: Plan) -> None:
+        advice = await advise(self._orders, plan)
+        if isinstance(self._reporter, JsonReporter):
+            self._reporter.happened("advice", advice.tuning.limiting.text, advice.facts)
+        else:
+            click.echo(advice.text)
+
     def _zygote(self) -> Zygote:
-        return Zygote(self._tell, self._family)
+        orders = self._orders
+        return Zygote(self._tell, self._family, numeric_threads=orders.numeric_threads, preload=orders.preload)
 
     def _opening(self, plan: Plan) -> Opening:
         manifest = plan.manifest

@@ -5,8 +5,7 @@
     told what to import ─▶ imports, collects, freezes ─▶ manifest ─▶ fork · watch · fork · … ─▶ the parent is gone
                              └─ refused: every problem ─▶ end                                   └─ kill all that is left
 
-    zygote ─ forks ─▶ middle ─ forks ─▶ executor     the middle says the executor's pid; the zygote opens its pidfd
-                        └─ ends, once `Born` is sent ─▶ the executor is the parent's child
+    zygote ─ forks by way of a middle (`forking`) ─▶ executor, the parent's child ─▶ its pidfd is opened ─▶ `Born`
 
 It stays single-threaded, since a fork copies one thread and every lock that the others held. It never runs a job, never
 opens a store, and outlives a killed parent only for the moment it takes to kill what the executors started; the kernel
@@ -15,6 +14,7 @@ wakes it for that if it stands still. While the parent stands still, it kills wh
 
 import contextlib
 import gc
+import importlib
 import math
 import os
 import select
@@ -23,7 +23,6 @@ import socket
 import sys
 import threading
 import traceback
-import warnings
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
@@ -35,6 +34,7 @@ from runwick.version import __version__
 from runwick_supervisor import native, processes
 from runwick_supervisor.child import Origin, flush_streams, live
 from runwick_supervisor.fence import FenceReader
+from runwick_supervisor.forking import fork_away
 from runwick_supervisor.handoff import Descriptors
 from runwick_supervisor.link import (
     Boot,
@@ -51,6 +51,8 @@ from runwick_supervisor.link import (
     Refused,
     storable,
 )
+from runwick_supervisor.native import Library
+from runwick_supervisor.scheduling import Scheduling
 from runwick_supervisor.sweep import kill_sessions, orphans_of
 
 _TRACEBACK_LINES: Final = 12
@@ -58,7 +60,6 @@ _PROBLEM_MAX_CHARACTERS: Final = 8000
 _KILL_WITHIN_S: Final = 2.0
 _WATCH_MS: Final = 100
 """How often the fence is looked at, at least; no moment is set so near."""
-_PID_BYTES: Final = 8
 
 
 def main() -> None:
@@ -112,6 +113,7 @@ def introduce(boot: Boot) -> tuple[Manifest | Refused, Catalog | None]:
         queues=tuple(sorted(catalog.queues)),
         kinds=tuple(decodable),
         lanes=tuple(sorted({catalog.jobs[kind].lane for kind in sorted(catalog.handlers)})),
+        time_limits_ms={kind.name: entry.policy.execution_timeout_ms for kind, entry in catalog.jobs.items()},
         limits=catalog.limits,
         warnings=(*_thread_warnings(boot.target), *grade_warnings),
         problems=(*problems, *map(_sendable, catalog.unknown_aliases)),
@@ -120,19 +122,23 @@ def introduce(boot: Boot) -> tuple[Manifest | Refused, Catalog | None]:
 
 
 def _imported(boot: Boot) -> Runwick:
-    """The application.
+    """The application, after whose import come the modules to be preloaded.
 
     Raises:
-        ConfigurationError: it cannot be found, or importing it raised.
+        ConfigurationError: one of them cannot be found, or importing it raised.
     """
-    own = os.getpid()
+    own, importing = os.getpid(), boot.target
     try:
-        return locate(boot.target, Path(boot.app_dir))
+        app = locate(boot.target, Path(boot.app_dir))
+        for importing in boot.preload:
+            importlib.import_module(importing)
     except ConfigurationError:
         raise
     except BaseException as error:
         lines = "".join(traceback.format_exception(error)).splitlines()[-_TRACEBACK_LINES:]
-        raise ConfigurationError([Problem("import_failed", boot.target, "\n".join(lines))]) from None
+        raise ConfigurationError([Problem("import_failed", importing, "\n".join(lines))]) from None
+    else:
+        return app
     finally:
         if os.getpid() != own:
             # The import forked, and this is its child coming back: it must not be a second zygote on the same link.
@@ -250,30 +256,25 @@ class Nursery:
             raise LinkBroken(f"{type(message).__name__} with {len(received)} descriptors makes no sense here")
 
     def _bear(self, request: Fork, descriptors: Descriptors) -> None:
-        """Fork twice, announce the executor, and only then let the middle process end."""
-        ours, theirs = socket.socketpair()
+        """Fork, and announce the executor to the parent, whose child it is by then."""
         flush_streams()
+        own = os.getpid()
+        library = self._library if request.options.compiled_part else None
         try:
-            middle = fork()
+            born = fork_away(library)
+            if os.getpid() != own:
+                self._live(request, descriptors, born.middle, library)
         except OSError as error:
-            ours.close()
-            theirs.close()
             descriptors.close()
             self._link.send(NotBorn(request.executor, f"the zygote cannot fork: {error.strerror}"))
             return
-        if middle == 0:
-            ours.close()
-            self._be_middle(request, descriptors, theirs)
-        theirs.close()
+        finally:
+            if os.getpid() != own:
+                processes.leave(0)  # whatever happens in an executor, it goes no further here
         descriptors.close()
-        with ours:
-            self._announce(request.executor, int.from_bytes(ours.recv(_PID_BYTES)))
-        _wait_for(middle)
+        self._announce(request.executor, born.pid)
 
     def _announce(self, executor: int, pid: int) -> None:
-        if not pid:
-            self._link.send(NotBorn(executor, "the zygote's child cannot fork"))
-            return
         try:
             pidfd = os.pidfd_open(pid)
         except OSError as error:
@@ -282,50 +283,30 @@ class Nursery:
         self._living[pid] = _Charge(executor, pidfd)
         self._link.send(Born(executor, pid), [pidfd])
 
-    def _be_middle(self, request: Fork, descriptors: Descriptors, theirs: socket.socket) -> NoReturn:
-        """Say the executor's number and wait until it was announced; whatever happens, go no further."""
-        try:
-            origin = Origin(
+    def _live(self, request: Fork, descriptors: Descriptors, middle: int, library: Library | None) -> NoReturn:
+        """Be the executor."""
+        live(
+            Origin(
                 number=request.executor,
                 catalog=self._catalog,
                 descriptors=descriptors,
                 parent=self._parent,
-                middle=os.getpid(),
-                inherited=(self._link.fileno(), theirs.fileno(), *[charge.pidfd for charge in self._living.values()]),
+                middle=middle,
+                inherited=(self._link.fileno(), *[charge.pidfd for charge in self._living.values()]),
                 record_usage=request.record_usage,
                 fence=self._fence.descriptor,
-                library=self._library if request.options.compiled_part else None,
+                library=library,
                 count_allocations=request.record_usage and request.options.record_allocations,
                 oom_score_adj=request.options.oom_score_adj,
+                scheduling=Scheduling(request.options.nice, request.options.pin),
             )
-            pid = fork()
-            if pid == 0:
-                live(origin)
-            theirs.sendall(pid.to_bytes(_PID_BYTES))
-            theirs.recv(1)
-        finally:
-            processes.leave(0)
+        )
 
     def _kill_all(self) -> None:
         """The parent is dead: kill the executors, their process groups and whatever else is in their sessions."""
         for charge in self._living.values():
             processes.kill(charge.pidfd)
         kill_sessions(self._living.keys(), within_s=_KILL_WITHIN_S)
-
-
-def fork() -> int:
-    """Fork. Threads that the import left are in the manifest's warning, so the interpreter need not warn each time."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
-
-
-def _wait_for(middle: int) -> None:
-    try:
-        os.waitpid(middle, 0)
-    except ChildProcessError:
-        # The application waits for every child of its process; then the status is its own.
-        return
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from runwick.config.numeric import THREADS_USUAL, thread_variables
 from runwick.config.options import ExecutorOptions
 from runwick.contracts.attempts import Kind
 from runwick.contracts.errors import ConfigurationError, Problem
@@ -55,9 +56,21 @@ class Birth(NamedTuple):
 
 
 class Zygote:
-    """The process that imported the application and makes executors. One serves all pools of a worker."""
+    """The process that imported the application and makes executors. One serves all pools of a worker.
 
-    def __init__(self, on_event: Callable[[ExecutorEvent], None] = ignore, family: Family | None = None) -> None:
+    Args:
+        numeric_threads: of numeric libraries in each executor (`runwick.config.numeric`).
+        preload: modules that it imports after the application, for executors to have them.
+    """
+
+    def __init__(
+        self,
+        on_event: Callable[[ExecutorEvent], None] = ignore,
+        family: Family | None = None,
+        *,
+        numeric_threads: int = THREADS_USUAL,
+        preload: tuple[str, ...] = (),
+    ) -> None:
         self.family = Family() if family is None else family
         """What it shares with the zygote before it and the one after it."""
         self.grade: Grade | None = None
@@ -69,6 +82,8 @@ class Zygote:
         self.on_failed_boot: list[Callable[[str, bool], None]] = []
         """Called each time it could not be replaced, with the reason and whether it is not tried again."""
         self._on_event = on_event
+        self._variables = thread_variables(numeric_threads, os.environ)
+        self._preload = preload
         self._running: ZygoteProcess | None = None
         self._available = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
@@ -92,7 +107,7 @@ class Zygote:
                 lines of the traceback; ``boot_timeout`` when the import took longer than `timeout_s`. No process is
                 left.
         """
-        self._boot = _boot_message(target, app_dir)
+        self._boot = _boot_message(target, app_dir, self._preload)
         self._boot_timeout_s = timeout_s
         return await self._execute()
 
@@ -216,7 +231,7 @@ class Zygote:
         self.family.leave(self)
 
     async def _execute(self) -> Manifest:
-        running = ZygoteProcess()
+        running = ZygoteProcess(self._variables)
         self.family.spared.add(running.process.pid)
         lock = self.family.run_lock
         try:
@@ -316,9 +331,9 @@ class Zygote:
         self._on_event(ExecutorEvent(kind=kind, text=text, pid=pid, milliseconds=milliseconds))
 
 
-def _boot_message(target: str, app_dir: str | Path) -> Boot:
+def _boot_message(target: str, app_dir: str | Path, preload: tuple[str, ...]) -> Boot:
     """With the directory as it is now: a zygote executed later must find the same application."""
-    return Boot(target, str(Path(app_dir).resolve()))
+    return Boot(target, str(Path(app_dir).resolve()), preload)
 
 
 def _too_slow(target: str, timeout_s: float) -> Problem:

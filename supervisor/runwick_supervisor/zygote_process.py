@@ -5,20 +5,21 @@ import contextlib
 import os
 import subprocess
 import sys
-from typing import Final
+from collections.abc import Mapping
 
 from runwick_supervisor import processes
 from runwick_supervisor.link import Link, Message
 from runwick_supervisor.sweep import kill_group
 
-_SINGLE_THREADED: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-"""Set to 1 unless set: numerical libraries must start no threads before a fork, nor one per core in each executor."""
-
 
 class ZygoteProcess:
-    """One executed zygote, and the parent's end of the conversation with it."""
+    """One executed zygote, and the parent's end of the conversation with it.
 
-    def __init__(self) -> None:
+    Args:
+        variables: what its environment has beside this process's own.
+    """
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
         self.link, theirs = Link.pair()
         with theirs, contextlib.ExitStack() as unless_executed:
             unless_executed.callback(self.link.close)
@@ -27,7 +28,7 @@ class ZygoteProcess:
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
-                env={**dict.fromkeys(_SINGLE_THREADED, "1"), **os.environ},
+                env={**os.environ, **variables},
             )
             unless_executed.pop_all()
         self.pidfd = os.pidfd_open(self.process.pid)

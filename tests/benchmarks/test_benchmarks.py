@@ -12,13 +12,12 @@ import pytest
 from click.testing import CliRunner
 
 from scripts.bench import main
-from scripts.benchmarks import claim, latency, lists, noop, rate, recover, shapes
+from scripts.benchmarks import claim, executors, latency, lists, noop, rate, recover, shapes
 from scripts.benchmarks.application import AT_ONCE, PER_SECOND, Nothing
 from scripts.benchmarks.figures import Assignment, Report
 from scripts.benchmarks.ground import fresh_ground
-from scripts.benchmarks.peers import pgqueuer
-from scripts.benchmarks.sites import POSTGRES, REDIS, PostgresSite
-from scripts.benchmarks.supervised import PROJECT
+from scripts.benchmarks.sites import POSTGRES, REDIS, SqliteSite
+from scripts.benchmarks.supervised import EXECUTORS, PROJECT
 
 
 def told(report: Report, assignment: Assignment) -> dict[str, Any]:
@@ -39,13 +38,29 @@ def told(report: Report, assignment: Assignment) -> dict[str, Any]:
     return answer
 
 
-def test_noop_sets_ours_beside_the_floor(
-    assignment: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pgqueuer, "_PROGRAMS", tmp_path / "missing")
+def test_noop_sets_ours_beside_the_floor(assignment: Assignment) -> None:
     answer = told(noop.run(assignment), assignment)
     assert answer["ratio"] == pytest.approx(answer["ours"]["jobs_per_s"] / answer["floor"]["jobs_per_s"], rel=1e-3)
-    assert set(answer["peers"]) == ({"pgqueuer"} if assignment.store == POSTGRES else set())
+
+
+def test_executors_are_killed_weighed_and_set_beside_those_with_other_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executors, "KILLS", 1)
+    monkeypatch.setattr(executors, "ROWS", 100)
+    monkeypatch.setattr(executors, "SIZE", 10)
+    monkeypatch.setattr(executors, "COMPUTING", executors.COMPUTING[::4])
+    assignment = Assignment(
+        store="sqlite", site=SqliteSite(tmp_path), jobs=10, seconds=0.1, work_ms=1, rounds=1, say=lambda _text: None
+    )
+    ours = told(executors.run(assignment), assignment)["ours"]
+    assert ours["respawns"] == EXECUTORS
+    for name in ("respawn_ms", "respawn_ms_from_kill", "respawn_ms_without_imports"):
+        assert 0 < ours[name]["p50"] <= ours[name]["max"]
+    shared, apart = ours["memory"]["preloaded"], ours["memory"]["not preloaded"]
+    assert shared["private_mb"] < apart["private_mb"], "what is preloaded is shared"
+    assert set(ours["computing"]) == {"one thread", "crowded, nice 10"}
+    assert all(each["cpu_ms_per_job"] > 0 for each in ours["computing"].values())
 
 
 def test_latency_is_measured_idle_and_apart(assignment: Assignment, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,30 +152,3 @@ def test_several_producers_dispatch_everything_between_them(assignment: Assignme
         assert answer["jobs"] == 19
         assert answer["wall_s"] > 0
         assert len(ground.rw.store.run(ground.rw.store.claim(ground.claim_plan(Nothing))).attempts) == 19
-
-
-def test_a_peer_that_is_not_here_says_how_to_get_it(
-    postgres_site: PostgresSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pgqueuer, "_PROGRAMS", tmp_path / "missing")
-    assert "make bench-peers" in _peer(postgres_site).figure().meaning
-
-
-def test_a_peer_that_fails_fails_nothing_else(
-    postgres_site: PostgresSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = tmp_path / "pgq"
-    program.write_text("#!/bin/sh\nexit 3\n")
-    program.chmod(0o755)
-    monkeypatch.setattr(pgqueuer, "_PROGRAMS", tmp_path)
-    peer = _peer(postgres_site)
-    peer.measure()
-    answer = peer.as_json(100.0)
-    assert (answer["jobs_per_s"], answer["ours_times"]) == (None, None)
-    assert "exit status 3" in answer["problem"]
-    assert peer.figure().value == "–"
-
-
-def _peer(site: PostgresSite) -> pgqueuer.PgQueuer:
-    assignment = Assignment(store=POSTGRES, site=site, jobs=5, seconds=0.1, work_ms=1, rounds=1, say=lambda _text: None)
-    return pgqueuer.PgQueuer(assignment, 5, b"{}")

@@ -158,7 +158,9 @@ def postgres_rows(url: str) -> Rows:
         ).fetchall()
         closings = connection.execute(
             "SELECT job, generation, state, code, ended_at_ms, revision, executions, cancel_requested_at_ms "
-            "FROM runwick.closing"
+            "FROM runwick.closing "
+            "UNION ALL SELECT job, generation, 'succeeded', NULL, ended_at_ms, revision, executions, NULL "
+            "FROM runwick.attempt WHERE revision IS NOT NULL"
         ).fetchall()
         claims = connection.execute("SELECT attempt_id, claimed_at_ms FROM runwick.attempt").fetchall()
         limits = postgres_limits(connection)

@@ -83,6 +83,8 @@ EXECUTORS = {
     "RUNWICK_RECYCLE_ATTEMPTS": "5000",
     "RUNWICK_RECYCLE_AGE": "12h",
     "RUNWICK_OOM_SCORE_ADJ": "0",
+    "RUNWICK_NICE": "10",
+    "RUNWICK_PIN": "true",
     "RUNWICK_RECORD_ALLOCATIONS": "false",
     "RUNWICK_COMPILED_PART": "false",
     "COLUMNS": "300",
@@ -97,7 +99,7 @@ def test_how_executors_are_kept_is_shown(write_application: WriteApplication, mo
     ran = CliRunner().invoke(main, ["check", "--app", app])
     assert (
         "  executors    memory limit soft 256MiB, hard 2GiB; recycled after 5,000 attempts or after 12h; "
-        "oom_score_adj 0; allocations not recorded; without the compiled part\n"
+        "oom_score_adj 0; nice 10; each on one core; allocations not recorded; without the compiled part\n"
     ) in ran.stdout
 
 

@@ -192,6 +192,8 @@ def test_the_defaults_of_executors_pass() -> None:
             "oom_score_adj",
             "oom_score_adj (1001) must be ≤ 1000. Lower it to 1000 or less.",
         ),
+        ({"nice": 20}, "nice", "nice (20) must be ≤ 19. Lower it to 19 or less."),
+        ({"pin": 1}, "pin", "pin (int 1) must be True or False."),
         ({"record_allocations": 1}, "record_allocations", "record_allocations (int 1) must be True or False."),
     ],
 )

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from runwick.config.numeric import INHERIT
 from runwick.config.options import ExecutorOptions, SqliteOptions, WorkerOptions
 from runwick.config.sources import Environment, read_environment
 from runwick.contracts import Problem
@@ -39,6 +40,8 @@ def test_options_of_executors_are_read_with_their_units() -> None:
             "RUNWICK_RECYCLE_AGE": "12h",
             "RUNWICK_RECYCLE_ATTEMPTS": "1000",
             "RUNWICK_COMPILED_PART": "false",
+            "RUNWICK_NICE": "5",
+            "RUNWICK_PIN": "true",
         }
     )
     assert environment.problems == ()
@@ -49,7 +52,15 @@ def test_options_of_executors_are_read_with_their_units() -> None:
         recycle_attempts=1_000,
         compiled_part=False,
         oom_score_adj=0,
+        nice=5,
+        pin=True,
     )
+
+
+def test_what_must_be_known_before_the_application_is_imported() -> None:
+    environment = read_environment({"RUNWICK_NUMERIC_THREADS": "inherit", "RUNWICK_PRELOAD": "numpy,numpy,,pandas"})
+    assert environment == Environment(numeric_threads=INHERIT, preload=("numpy", "pandas"))
+    assert read_environment({"RUNWICK_NUMERIC_THREADS": "8"}).numeric_threads == 8
 
 
 def test_the_store_is_not_part_of_the_repr() -> None:

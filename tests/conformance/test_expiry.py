@@ -156,3 +156,9 @@ def test_the_clock_of_a_worker_has_no_say(bench: Bench, skew_ms: int) -> None:
     assert expire(bench) == 0
     bench.clock.advance_ms(1)
     assert expire(bench) == 1
+
+
+def test_the_time_zero_is_a_time(bench: Bench) -> None:
+    (job_id,) = bench.dispatch(expires_at_ms=0)
+    assert bench.claim().attempts == []
+    assert (bench.job(job_id).state, bench.job(job_id).code) == (JobState.FAILED, "expired")

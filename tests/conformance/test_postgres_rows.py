@@ -86,6 +86,33 @@ class TestRowsThatAreHeld:
         assert postgres_bench.job(attempts[1].job_id).state is JobState.RUNNING
         assert postgres_bench.run(postgres_bench.store.settle(batch)) == [Answer.DONE] * 3
 
+    def test_a_row_that_changed_since_its_claim_began_is_taken_once_by_that_or_the_next_one(
+        self, postgres_bench: Bench, postgres_database: Database
+    ) -> None:
+        postgres_bench.succeed(postgres_bench.claimed())
+        jobs = postgres_bench.dispatch(3)
+        found: list[Attempt] = []
+        claim = threading.Thread(target=lambda: found.extend(postgres_bench.claim().attempts))
+        with psycopg.connect(postgres_database.url) as operator:
+            operator.execute("LOCK TABLE runwick.application IN ACCESS EXCLUSIVE MODE")  # it waits at the gate
+            claim.start()
+            eventually(
+                lambda: postgres_database.execute(
+                    "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+                ),
+                "the claim has begun",
+            )
+            change = "UPDATE runwick.hot SET revision = revision + 1 WHERE job = %s::uuid"
+            postgres_database.execute(change, id_text(jobs[1]))
+        claim.join()
+        attempts = [*found, *postgres_bench.claim().attempts]  # which of them has it differs between servers
+        assert {jobs[0], jobs[2]} <= {*ids_of(found)}
+        assert sorted(ids_of(attempts)) == sorted(jobs)
+        for attempt in attempts:
+            assert postgres_bench.succeed(attempt) is Answer.DONE
+            (record,) = postgres_bench.job(attempt.job_id).attempts
+            assert (record.number, record.attempt_id) == (1, attempt.attempt_id)
+
     def test_a_renewal_renews_the_others(self, postgres_bench: Bench, postgres_database: Database) -> None:
         postgres_bench.dispatch(3)
         attempts = postgres_bench.claim().attempts
@@ -385,18 +412,20 @@ class TestRows:
     def test_positions_number_all_append_only_rows_in_the_order_of_their_writing(
         self, postgres_bench: Bench, postgres_database: Database
     ) -> None:
-        postgres_bench.dispatch(2)
-        batch = [Settlement(attempt, SUCCESS, JobState.SUCCEEDED) for attempt in postgres_bench.claim().attempts]
-        postgres_bench.run(postgres_bench.store.settle(batch))
+        postgres_bench.dispatch(3)
+        first, *others = postgres_bench.claim().attempts
+        batch = [Settlement(attempt, SUCCESS, JobState.SUCCEEDED) for attempt in others]
+        postgres_bench.run(postgres_bench.store.settle([Settlement(first, FAILURE, JobState.FAILED), *batch]))
         rows = postgres_database.execute(
             "SELECT position, xid::text::bigint, 'job', id FROM runwick.job "
             "UNION ALL SELECT position, xid::text::bigint, 'attempt', job FROM runwick.attempt "
             "UNION ALL SELECT position, xid::text::bigint, 'closing', job FROM runwick.closing ORDER BY 1"
         )
-        assert [table for _, _, table, _ in rows] == ["job"] * 2 + ["attempt"] * 2 + ["closing"] * 2
-        dispatched, settled = rows[0][1], rows[2][1]
-        assert [xid for _, xid, _, _ in rows] == [dispatched] * 2 + [settled] * 4
-        assert len({position for position, *_ in rows}) == 6
+        assert [table for _, _, table, _ in rows] == ["job"] * 3 + ["attempt"] * 3 + ["closing"]
+        dispatched, settled = rows[0][1], rows[3][1]
+        assert [xid for _, xid, _, _ in rows] == [dispatched] * 3 + [settled] * 4
+        # Behind each there is room for the end that an attempt tells.
+        assert len({int(str(position)) + told for position, *_ in rows for told in (0, 1)}) == 14
 
     def test_claims_renewals_and_releases_touch_no_index(
         self, postgres_bench: Bench, postgres_database: Database
@@ -410,13 +439,13 @@ class TestRows:
 
         postgres_database.execute("TRUNCATE runwick.hot")  # what earlier tests left dead fills its pages
         before = updates()
-        postgres_bench.dispatch(5)
-        attempts = postgres_bench.claim().attempts
+        postgres_bench.dispatch(100)  # so many that they fill pages: each must have room for what a claim makes of all
+        attempts = postgres_bench.claim(free=100).attempts
         postgres_bench.renew(*attempts, marks=[Mark(attempts[0].job, attempts[0].claim_token, 1)])
         postgres_bench.release(*attempts)
         postgres_bench.store.close()  # statistics are sent when a session ends
-        after = (int(str(before[0])) + 15, int(str(before[1])) + 15)
-        eventually(lambda: updates() == after, "fifteen updates, all of them beside the row")
+        after = (int(str(before[0])) + 300, int(str(before[1])) + 300)
+        eventually(lambda: updates() == after, "three hundred updates, all of them beside the row")
 
     def test_a_narrow_settlement_leaves_what_was_cancelled_to_the_wide_one(
         self, postgres_bench: Bench, postgres_database: Database
@@ -454,7 +483,8 @@ class TestRows:
     def test_a_job_leaves_the_hot_table_when_it_ends(self, postgres_bench: Bench, postgres_database: Database) -> None:
         postgres_bench.succeed(postgres_bench.claimed())
         assert postgres_database.execute("SELECT count(*) FROM runwick.hot") == [(0,)]
-        assert postgres_database.execute("SELECT count(*), max(revision) FROM runwick.closing") == [(1, 3)]
+        assert postgres_database.execute("SELECT count(*), max(revision) FROM runwick.attempt") == [(1, 3)]
+        assert postgres_database.execute("SELECT count(*) FROM runwick.closing") == [(0,)]
 
     def test_a_claim_of_which_nothing_is_left_goes_with_the_next_settlement(
         self, postgres_bench: Bench, postgres_database: Database

@@ -153,6 +153,13 @@ def test_the_overview_tells_of_executors_only_to_whoever_may_see_them(visit: Vis
     assert "executors busy" not in unseen
 
 
+def test_a_type_shows_what_limits_the_application_to_who_may_see_all_of_it(visit: Visit) -> None:
+    seen, unseen = (visit(who).get("/types/photo.mount").text for who in ("viewer", "archivist"))
+    assert "What limits the application now" in seen
+    assert "store: how long claims and settlements take is not recorded" in html.unescape(re.sub(r"<[^>]*>", "", seen))
+    assert "What limits the application now" not in unseen
+
+
 def test_filters_stand_in_the_address_and_in_the_form(visit: Visit, shop: Seeded) -> None:
     text = visit("viewer").get("/jobs?state=failed&name=photo.mount&code=frame_missing&from=2020-01-01T00:00").text
     assert text.count("/types/photo.mount") == 1

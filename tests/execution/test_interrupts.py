@@ -274,11 +274,28 @@ def test_nothing_is_interrupted_before_the_providers_and_after_the_handler(ask: 
 
 @pytest.mark.parametrize("step", [Step.PROVIDE, Step.HANDLE])
 def test_it_may_be_tried_again_at_the_first_step_that_lets_it_through(ask: Asking, step: Step) -> None:
+    def shop() -> str:
+        return "north"
+
+    def handler(job: BuildReport, shop: str) -> None:
+        pytest.fail("called")
+
+    outcome = ask.run(a_catalog(handler, attempt=(shop,)), moved=lambda at: ask.now() if at is step else None)
+    assert ended(outcome) == CANCELLED
+
+
+def test_what_needs_no_provider_lets_it_through_at_its_handler(ask: Asking) -> None:
+    steps: list[Step] = []
+
     def handler(job: BuildReport) -> None:
         pytest.fail("called")
 
-    outcome = ask.run(a_catalog(handler), moved=lambda at: ask.now() if at is step else None)
-    assert ended(outcome) == CANCELLED
+    def moved(step: Step) -> None:
+        steps.append(step)
+        ask.now()
+
+    assert ended(ask.run(a_catalog(handler), moved=moved)) == CANCELLED
+    assert steps == [Step.HANDLE, Step.CLOSE]
 
 
 def test_middleware_cannot_mistake_it_for_an_error(ask: Asking) -> None:

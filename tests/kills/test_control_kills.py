@@ -164,10 +164,10 @@ def lives(stand: Stand, order: ControlCommand) -> tuple[list[int], list[int], li
     sqlite, postgres = f"x'{job_id.hex()}'", f"'{id_text(job_id)}'"
     of_job = f"(SELECT position FROM runwick_job WHERE id = {sqlite})"
 
-    def generations(table: str) -> list[int]:
+    def generations(table: str, besides: str = "") -> list[int]:
         found = stand.rows(
             f"SELECT generation FROM runwick_{table} WHERE job = {of_job} ORDER BY 1",
-            f"SELECT generation FROM runwick.{table} WHERE job = {postgres} ORDER BY 1",
+            f"SELECT generation FROM runwick.{table} WHERE job = {postgres} {besides} ORDER BY 1",
         )
         return [generation for (generation,) in found]
 
@@ -180,7 +180,8 @@ def lives(stand: Stand, order: ControlCommand) -> tuple[list[int], list[int], li
         f"UNION ALL SELECT 'hot', xmin::text FROM runwick.hot WHERE job = {postgres} ORDER BY 1",
     )
     assert len({transaction for _, transaction in written}) <= 1
-    return generations("closing"), generations("hot"), [table for table, _ in written]
+    successes = f"UNION ALL SELECT generation FROM runwick.attempt WHERE job = {postgres} AND revision IS NOT NULL"
+    return generations("closing", successes), generations("hot"), [table for table, _ in written]
 
 
 def _told_lives(stand: RedisStand, order: ControlCommand) -> tuple[list[int], list[int], list[str]]:

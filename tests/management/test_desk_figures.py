@@ -8,9 +8,9 @@ from runwick.contracts.controls import SteerAction
 from runwick.contracts.limits import LimitKind
 from runwick.contracts.listing import AuditFilter
 from runwick.contracts.usage import Usage
-from runwick.management.permissions import Permission
+from runwick.management.permissions import Caller, Grant, Permission
 from tests.conformance.ground import APPLICATION, FAILURE
-from tests.management.counter import ALL, MAILS, Counter, only, refused, run
+from tests.management.counter import ALL, MAILS, OPS, Counter, only, refused, run
 
 READ = Permission.JOBS_READ
 COST = Usage(
@@ -133,7 +133,20 @@ class TestTypes:
         body = run(counter.desk.type(ALL, "reports.build"))
         assert [point.job_id for point in body.points] == made[::-1]
         assert (body.points[0].cpu_us, body.points[0].payload_bytes) == (1_000_000, 2)
-        assert {advice.code for advice in body.advice} == {"memory_per_executor", "executors"}
+        assert {advice.code for advice in body.advice} == {"memory_per_executor", "executors", "memory_limit"}
+
+    def test_what_limits_the_application_is_told_to_who_may_see_all_of_it(self, counter: Counter) -> None:
+        counter.succeeded(COST)
+        counter.mail()
+        body = run(counter.desk.type(ALL, "reports.build"))
+        assert body.limiting is not None
+        assert (body.limiting.factor, body.limiting.facts[-1]) == (
+            "no_worker",
+            "waiting: 1 due, 0 in line for limits, 0 in paused queues",
+        )
+        narrow = Caller.of(OPS, [Grant(READ, queues=frozenset({"reports"})), Grant(Permission.CAPACITY_READ)])
+        for caller in (only(READ), narrow):
+            assert run(counter.desk.type(caller, "reports.build")).limiting is None
 
     def test_a_type_without_visible_jobs_is_none(self, counter: Counter) -> None:
         counter.mail()

@@ -16,12 +16,10 @@ SELECT
   public.id_of(number), now.ms - 600000 + number, CASE number % 10 WHEN 0 THEN now.ms + 3600000 END, 1, 2, 1, 2, 3
 FROM (SELECT runwick.now_ms() AS ms) AS now CROSS JOIN generate_series(1, 100000) AS number;
 
-INSERT INTO runwick.attempt (job, generation, number, attempt_id, ended_at_ms, kind, outcome)
-SELECT public.id_of(number), 1, 1, public.id_of(number + 1000000), 0, 1, 'succeeded'
-FROM generate_series(200001, 300000) AS number;
-
-INSERT INTO runwick.closing (job, generation, application, revision, executions, ended_at_ms, state)
-SELECT public.id_of(number), 1, 1, 3, 1, 0, 'succeeded'
+INSERT INTO runwick.attempt (
+  job, generation, number, attempt_id, ended_at_ms, application, revision, kind, executions, outcome
+)
+SELECT public.id_of(number), 1, 1, public.id_of(number + 1000000), 0, 1, 3, 1, 1, 'succeeded'
 FROM generate_series(200001, 300000) AS number;
 
 INSERT INTO runwick.hot (

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from runwick.contracts.attempts import Attempt
 from runwick.contracts.identity import id_text
 from runwick.contracts.limits import CALLED_MAX
+from runwick.contracts.policies import JobPolicy
 from runwick.policy.limits import UNUSED_AFTER_MS
 from scripts.servers.postgres import PostgresServer
 from tests.conformance.ground import APPLICATION, HIGH, LEASE_MS, LOW, MEDIUM, Bench, ids_of, resource, window
@@ -267,6 +269,46 @@ def test_a_claim_that_came_too_late_for_a_job_keeps_nobody_waiting(bench: Bench,
         assert ids_of(answers[0].attempts) == [elsewhere]
         eventually(is_called(database, waiter), "there is room for it")
     assert ids_of(bench.claim().attempts) == [waiter]
+
+
+def test_attempts_of_a_divided_claim_bear_the_ids_that_are_stored_also_where_a_row_changed_meanwhile(
+    bench: Bench, database: Database
+) -> None:
+    """Such a row is taken as it stands by then, which can be in another place of its lane."""
+    database.execute("CREATE TABLE public.pace AS SELECT false AS slow")
+    database.execute(A_SLOW_TIME)
+    lone = JobPolicy(max_executions=1, max_crashes=1)
+    bench.dispatch(3, policy=lone)
+    divided = bench.claim(free=1, ahead=2)
+    assert divided.stopped_at_lone, "the next ones are looked for row by row"
+    for attempt in divided.attempts:
+        bench.succeed(attempt)
+    bench.clock.advance_ms(10)
+    (earlier,) = bench.dispatch(policy=lone)
+    bench.clock.advance_ms(10)
+    bench.dispatch(policy=lone)
+    bench.clock.advance_ms(10)
+    with psycopg.connect(database.url) as gate:
+        gate.execute("SELECT pg_advisory_lock(7)")
+        database.execute("UPDATE public.pace SET slow = true")
+        answers: list[Any] = []
+        thread = threading.Thread(target=lambda: answers.append(bench.claim(free=5, ahead=2)))
+        thread.start()
+        eventually(functools.partial(waits_for, database, "advisory"), "the claim has begun")
+        database.execute("UPDATE public.pace SET slow = false")
+        later = "UPDATE runwick.hot SET due_at_ms = due_at_ms + 15 WHERE job = %s::uuid"
+        database.execute(later, id_text(earlier))
+        gate.execute("SELECT pg_advisory_unlock(7)")
+        thread.join()
+    (claim,) = answers
+    stored = database.execute(
+        "SELECT hot.job, runwick.attempt_id(claim.first_attempt_id, array_position(claim.jobs, hot.job)) "
+        "FROM runwick.hot JOIN runwick.claim ON claim.token = hot.claim"
+    )
+    assert len(claim.attempts) == len(stored) > 1
+    assert {attempt.job_id: attempt.attempt_id for attempt in claim.attempts} == {
+        UUID(str(job)).bytes: UUID(str(attempt_id)).bytes for job, attempt_id in stored
+    }
 
 
 def waits_for(database: Database, what: str) -> bool:

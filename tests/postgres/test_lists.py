@@ -18,7 +18,7 @@ from tests.postgres.explained import Log, Plan, explain_all
 LIMIT: Final = 50
 LEASED: Final = 10_000
 """Jobs of the crowd, which lists of leased ones read in full."""
-FEW: Final = 700
+FEW: Final = 900
 """Pages that a full page of a list may look at."""
 
 TENANTS_AND_FAILURES: Final = """

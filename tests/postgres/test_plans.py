@@ -43,7 +43,8 @@ MAILS: Final = Lane("mails", Priority.HIGH)
 """A lane that the crowd does not stand in."""
 READ_WHOLE: Final = {"costliest_cpu": "attempt", "costliest_rss": "attempt"}
 """Questions of people that read a whole table."""
-BY_INDEX: Final = frozenset({"Index Scan", "Index Only Scan"})
+BY_INDEX: Final = frozenset({"Index Scan", "Index Only Scan", "Tid Scan"})
+"""Or by the place of a row that the statement has found by an index and locked."""
 JOINS_IN_MEMORY: Final = frozenset({"Hash Join", "Merge Join", "Materialize"})
 SORTED_MAX: Final = 200
 PAGES_MAX: Final = {
@@ -57,6 +58,7 @@ PAGES_MAX: Final = {
     "claimed_before": 2_000,
     "depart": 100,
     "dispatch": 2_000,
+    "dispatch_plain": 100,
     "dispatch_keyed": 8_000,
     "events": 2_500,
     "expire": 1_000,

@@ -18,7 +18,7 @@ from tests.conformance.ground import BUILD, KINDS, MEDIUM, Bench, capped, capped
 from tests.sqlite.recording import recorded
 
 DISPATCH = ["next_position", "dispatch_job", "dispatch_hot"]
-CLAIM = ["interned_heights", "claim_known", "claim_survey", "claim_ready", "claim_add", "claim_take", "leased"]
+CLAIM = ["interned_heights", "claim_known", "claim_survey", "claim_whole", "claim_add", "claim_take"]
 _FILL = """
 WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
 INSERT INTO runwick_hot (
@@ -28,7 +28,7 @@ SELECT
   i, 1, CASE WHEN i <= ? THEN 9 ELSE 1 END, 1, 'pending', 0, CAST(printf('%016d', i) AS BLOB), 2, 3, 0, zeroblob(16), 0
 FROM n
 """
-SETTLE = ["held", "next_position", "end_attempt", "end_generation", "end_hot"]
+SETTLE = ["held_plainly", "next_position", "end_attempt", "end_generation", "end_hot"]
 
 
 @pytest.fixture

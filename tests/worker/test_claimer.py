@@ -55,6 +55,22 @@ def test_without_room_it_sleeps_until_woken_and_asks_nobody() -> None:
     assert ground.store.calls == []
 
 
+def test_room_that_makes_no_claim_worthwhile_wakes_nobody() -> None:
+    ground = Ground(free=0)
+
+    async def scenario() -> list[bool]:
+        woken = []
+        await ground.claimer.wake.sleep(0)
+        for slots in (0, 1):
+            await ground.claimer.run_once()
+            ground.backend.slots = slots
+            ground.claimer.look_for_work()
+            woken.append(await ground.claimer.wake.sleep(0))
+        return woken
+
+    assert asyncio.run(scenario()) == [False, True]
+
+
 def test_an_empty_claim_is_repeated_once_after_the_hint_is_armed() -> None:
     ground = Ground()
 
@@ -65,6 +81,22 @@ def test_an_empty_claim_is_repeated_once_after_the_hint_is_armed() -> None:
     assert first == 0.0
     assert second is not None
     assert 1.0 <= second <= 1.1, "then it sleeps for the safety poll and a little more"
+
+
+def test_a_lone_job_costs_one_claim_that_finds_it_and_one_that_finds_nothing() -> None:
+    ground = Ground(free=2)
+
+    async def scenario() -> list[float | None]:
+        await ground.claimer.run_once()
+        await ground.claimer.run_once()
+        ground.dispatch(1)
+        return [await ground.claimer.run_once(), await ground.claimer.run_once()]
+
+    found, empty = asyncio.run(scenario())
+    assert (found, len(ground.backend.held)) == (0.0, 1)
+    assert empty is not None
+    assert empty >= 1.0, "the hint is armed still, so nothing can have come unheard"
+    assert ground.store.calls.count("claim") == 4
 
 
 def test_it_sleeps_until_the_next_due_row_but_never_less_than_50_ms() -> None:

@@ -20,6 +20,7 @@ from runwick.management.commands import is_storable
 from runwick.management.desk.advice import advice_on
 from runwick.management.desk.figures import has_failed, point_body, type_body
 from runwick.management.desk.ground import Ground
+from runwick.management.desk.limiting import Flow, limiting
 from runwick.management.desk.machine import Machine
 from runwick.management.desk.shown import maybe_time, time_text
 from runwick.management.desk.trends import cores_used, trend_of, window_of
@@ -132,9 +133,17 @@ class FigureDesk(Ground):
         return TypeDetailBody(
             **msgspec.structs.asdict(type_body(name, found)),
             points=tuple(map(point_body, found[:POINTS_MAX])),
-            advice=advice_on(found, Machine.here(), limit_ms),
+            advice=advice_on(found, Machine.here(), limit_ms, is_limit_known=self._side is not None),
+            limiting=limiting(await self._flow(caller)) if _sees_all(caller) else None,
             as_of=as_of,
         )
+
+    async def _flow(self, caller: Caller) -> Flow:
+        """The application at work; for a caller who may see all of it."""
+        reading, now_ms = await self._reading(caller), self._store.now_ms()
+        alive = [worker for worker in reading.workers if is_alive(worker, now_ms)]
+        sight = _sight(caller, reading, reading.backlogs, alive, now_ms)
+        return Flow(now_ms, sight.admission, sight.queues, alive, reading.runs, Machine.here())
 
     async def _reading(self, caller: Caller) -> Reading:
         store, within = self._store, caller.allowed.within(Permission.JOBS_READ)
@@ -177,6 +186,12 @@ def _sight(
         workers=reading.workers if caller.allowed.has(Permission.CAPACITY_READ) else (),
         runs=reading.runs,
     )
+
+
+def _sees_all(caller: Caller) -> bool:
+    """Whether figures of the whole application may be told: over all jobs, queues and workers."""
+    sees_jobs = caller.allowed.within(Permission.JOBS_READ) is None
+    return sees_jobs and caller.allowed.has(Permission.CAPACITY_READ)
 
 
 def _may_count(caller: Caller, queue: str) -> bool:

@@ -64,8 +64,10 @@ def trend_of(runs: Iterable[RunRecord], window: Window) -> TrendBody:
     return TrendBody(step_ms=window.step_ms, values=tuple(values), is_sampled=window.is_sampled)
 
 
-def cores_used(runs: Sequence[RunRecord], executors: Iterable[ExecutorActivity], now_ms: int) -> CoresUsed | None:
-    """The mean number of cores inside handlers over the last `CORES_OVER_MS`, or less where runs were not read that far
+def cores_used(
+    runs: Sequence[RunRecord], executors: Iterable[ExecutorActivity], now_ms: int, over_ms: int = CORES_OVER_MS
+) -> CoresUsed | None:
+    """The mean number of cores inside handlers over the last `over_ms`, or less where runs were not read that far
     back: what ended runs used, and what running ones have so far as their workers last told, each as far as it falls
     into that time, spread evenly over the run. None where nothing measured it.
 
@@ -74,24 +76,24 @@ def cores_used(runs: Sequence[RunRecord], executors: Iterable[ExecutorActivity],
         executors: what they do now.
         now_ms: up to when.
     """
-    from_ms, used_us, is_measured = now_ms - CORES_OVER_MS, 0.0, False
+    from_ms, used_us, is_measured = now_ms - over_ms, 0.0, False
     if len(runs) >= RUNS_MAX:
         from_ms = min(now_ms, max(from_ms, min(run.ended_at_ms for run in runs)))
     for run in runs:
         spent_us = None if run.usage is None else cpu_us(run.usage)
         if spent_us is not None and run.ended_at_ms > from_ms:
             is_measured = True
-            used_us += spent_us * _share_since(from_ms, run.begun_at_ms, run.ended_at_ms)
+            used_us += spent_us * share_since(from_ms, run.begun_at_ms, run.ended_at_ms)
     for executor in executors:
         if executor.cpu_us is not None and executor.begun_at_ms is not None:
             is_measured = True
-            used_us += executor.cpu_us * _share_since(from_ms, executor.begun_at_ms, now_ms)
+            used_us += executor.cpu_us * share_since(from_ms, executor.begun_at_ms, now_ms)
     if not is_measured or now_ms <= from_ms:
         return None
     return CoresUsed(used_us / ((now_ms - from_ms) * 1_000), now_ms - from_ms)
 
 
-def _share_since(from_ms: int, begun_at_ms: int | None, ended_at_ms: int) -> float:
+def share_since(from_ms: int, begun_at_ms: int | None, ended_at_ms: int) -> float:
     """Which share of a run lies behind a point in time."""
     if begun_at_ms is None or begun_at_ms >= from_ms:
         return 1.0

@@ -45,12 +45,12 @@ class Claims:
         """Who made a claim of which something is left; None when nobody here knows."""
         return self._makers.get(token)
 
-    def gone(self, token: bytes, job: bytes) -> None:
-        """A job is not held by this claim any more; it may be told again."""
+    def gone(self, token: bytes, jobs: Iterable[bytes]) -> None:
+        """These jobs are not held by this claim any more; they may be told again."""
         left = self._left.get(token)
         if left is None:
             return
-        left.discard(job)
+        left.difference_update(jobs)
         if not left and self._left.pop(token, None) is not None:
             self._makers.pop(token, None)
             self._ended.append(token)

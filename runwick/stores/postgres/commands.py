@@ -1,6 +1,7 @@
 """What of dispatches goes to the server, in columns."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from runwick.contracts.dispatching import Command
 from runwick.contracts.limits import LimitKind, RateNeed, ScopeNeed
@@ -8,6 +9,9 @@ from runwick.policy.limit_ids import rate_id, scope_id
 from runwick.policy.uniqueness import Answer, Create, Reuse
 from runwick.stores.postgres import packed
 from runwick.stores.postgres.names import Wanted
+
+_NO_NUMBER: Final = packed.numbers(())
+_NO_TEXT: Final = packed.texts(())
 
 
 def wanted(application: str, commands: Sequence[Command]) -> Wanted:
@@ -32,6 +36,20 @@ def job_columns(commands: Sequence[Command]) -> tuple[packed.Packed, ...]:
         packed.texts([command.tracestate for command in commands]),
         packed.blobs([command.metadata for command in commands]),
         packed.blobs([command.payload for command in commands]),
+    )
+
+
+def job_facts(command: Command) -> tuple[packed.Packed, ...]:
+    """The same of one job, each by itself; what may be missing in an array of one."""
+    times_ms = command.not_before_ms, command.delay_ms, command.expires_at_ms, command.expires_in_ms
+    texts = command.tenant, command.traceparent, command.tracestate
+    return (
+        packed.number(command.policy.max_executions),
+        packed.number(command.deadline_ms),
+        *[_NO_NUMBER if time_ms is None else packed.numbers((time_ms,)) for time_ms in times_ms],
+        *[_NO_TEXT if text is None else packed.texts((text,)) for text in texts],
+        packed.blobs((command.metadata,)),
+        packed.Blob(command.payload),
     )
 
 

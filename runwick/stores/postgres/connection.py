@@ -46,6 +46,7 @@ class Connection(psycopg.Connection[Row]):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._process: Final = os.getpid()
+        self._ear: _Ear | None = None
         self._prepared_as: Final[dict[tuple[bytes, tuple[int, ...]], bytes]] = {}
 
     @classmethod
@@ -94,6 +95,18 @@ class Connection(psycopg.Connection[Row]):
             return result
         raise psycopg.errors.error_from_result(result, self.info.encoding)
 
+    def heard(self) -> list[str]:
+        """What was told on channels that it listens on and has come, without waiting and without asking.
+
+        Raises:
+            psycopg.OperationalError: the connection is lost.
+        """
+        self.pgconn.consume_input()
+        told = []
+        while (notification := self.pgconn.notifies()) is not None:
+            told.append(notification.extra.decode())
+        return told
+
     @property
     def is_sound(self) -> bool:
         """Whether it is open and waits for the next statement: whatever was sent has been answered in full."""
@@ -107,11 +120,29 @@ class Connection(psycopg.Connection[Row]):
     @property
     def is_dead(self) -> bool:
         """Whether it is of no use any more. A server says nothing unasked but good-bye."""
-        return self.closed or bool(readable([self.fileno()], 0))
+        if self.closed:
+            return True
+        if self._ear is None:
+            self._ear = _Ear(self.fileno())
+        return self._ear.hears()
 
     def wait(self, gen: abc.PQGen[RV], interval: float = _SIGNALS_S, timeout: float | None = None) -> RV:
         """psycopg's own way to wait, with a limit for what asks for none."""
         return super().wait(gen, interval, self.limit_s if timeout is None else timeout)
+
+
+class _Ear:
+    """Whether there is something to read on one socket; asked before each call, so it is made once."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptors = [descriptor]
+        self._poll = None
+        if sys.platform != "win32":
+            self._poll = select.poll()
+            self._poll.register(descriptor, select.POLLIN)
+
+    def hears(self) -> bool:
+        return bool(readable(self._descriptors, 0) if self._poll is None else self._poll.poll(0))
 
 
 def readable(descriptors: Sequence[int], wait_s: float) -> list[int]:

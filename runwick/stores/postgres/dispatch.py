@@ -1,4 +1,4 @@
-"""Dispatch: jobs become durable, all of a batch or none, in one statement.
+"""Dispatch: jobs become durable, all of a batch or none, in one statement; a job by itself by a narrow one.
 
 A job's row is the receipt of its operation: sent again, an operation finds it and answers the same. Batches with keys,
 with limits that are not known here, or with a note for the audit trail go the way of `keyed`.
@@ -17,8 +17,8 @@ from runwick.contracts.stores import Act
 from runwick.stores import refusals
 from runwick.stores.postgres import keyed, packed
 from runwick.stores.postgres.bound import Bound, Due, MakesDue
-from runwick.stores.postgres.commands import job_columns, late_columns, wanted
-from runwick.stores.steps import Step, Steps
+from runwick.stores.postgres.commands import job_columns, job_facts, late_columns, wanted
+from runwick.stores.steps import Step, Steps, Trial
 
 
 def dispatch(
@@ -42,7 +42,8 @@ def _dispatch(
 ) -> Steps[list[Receipt | ItemFailure]]:
     distinct = list(_distinct(bound, commands).values())
     if note is None and all(_is_plain(bound, command) for command in distinct):
-        yield from _create(bound, distinct, due)
+        if len(distinct) != 1 or not (yield from _create_one(bound, distinct[0], due)):
+            yield from _create(bound, distinct, due)
         return [_receipt(bound, command) for command in commands]
     answers = yield from keyed.dispatch(bound, commands, due, continue_on_conflict=continue_on_conflict, note=note)
     return [
@@ -60,6 +61,32 @@ def _is_plain(bound: Bound, command: Command) -> bool:
         need.kind is not LimitKind.RESOURCE and (command.application, need.kind, need.key) in known
         for need in command.scopes
     )
+
+
+def _create_one(bound: Bound, command: Command, due: Due) -> Steps[bool]:
+    """Create a job; False if it is there already or comes late, and nothing was done."""
+    numbers = bound.names.of_job(command.application, command.lane, command.kind, command.policy)
+    if numbers is None:
+        yield from _name(bound, [command])
+        return (yield from _create_one(bound, command, due))
+    application, lane, kind, policy = numbers
+    tells = bound.may_tell()
+    parameters = (
+        *bound.gate(),
+        packed.number(application),
+        packed.Id(command.job_id),
+        packed.Id(command.operation_id),
+        packed.number(lane),
+        packed.number(kind),
+        packed.number(policy),
+        *job_facts(command),
+        packed.flag(tells),
+    )
+    if not (yield Trial("dispatch_plain", parameters)):
+        return False
+    due.is_told = tells
+    due.add(application)
+    return True
 
 
 def _create(bound: Bound, commands: Sequence[Command], due: Due) -> Steps[None]:

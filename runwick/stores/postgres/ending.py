@@ -2,10 +2,10 @@
 
 ::
 
-    all end for good and leave nothing but numbers ──▶ settle_plain ─┬─ all are the caller's, running, free, and nobody
-                                                                     │  cancelled them ──▶ written
-                                                                     └─ nothing was written ──┐
-    anything else ────────────────────────────────────────────────────────────────────────────┴──▶ settle
+    all succeeded and leave nothing but numbers ──▶ settle_plain ─┬─ all are the caller's, running, free, and nobody
+                                                                  │  cancelled them ──▶ written
+                                                                  └─ nothing was written ──┐
+    anything else ─────────────────────────────────────────────────────────────────────────┴──▶ settle
 
 What ends in the same way is told once, and members name their way by its number::
 
@@ -13,8 +13,8 @@ What ends in the same way is told once, and members name their way by its number
     members   job, attempt, way, usage …                  way 1 1 1 2 1 1 2 1 …
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, ParamSpec, TypeVar
 
 import msgspec
 
@@ -27,16 +27,17 @@ from runwick.contracts.usage import Usage
 from runwick.stores.postgres import packed
 from runwick.stores.postgres.bound import Bound, Due
 from runwick.stores.postgres.calling import CALLS_MAX, call_in
-from runwick.stores.postgres.claims import Maker
+from runwick.stores.postgres.succeeding import narrow_of
 from runwick.stores.steps import Step, Steps, Trial
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _NOBODY: Final = bytes(16)
 """No claim has this token."""
 
-_RETRYING: Final = JobState.RETRYING
 _LOCKED: Final = Answer.LOCKED
 _NOTHING_MEASURED: Final = Usage()
-_NOTHING_KEPT: Final = (None, None, None, None)
 _STANDS: Final = (None, None, None)
 """What a settlement writes that stands whatever was asked for."""
 
@@ -67,48 +68,22 @@ def end(
         SettlementRejected: the content of one cannot be stored, or its job's state does not allow the move; nothing
             was written.
     """
-    ways: dict[_Way, int] = {}
-    tokens = tokens_of(settlement.attempt for settlement in settlements)
-    numbers = [
-        ways.setdefault(_way(token, settlement), len(ways) + 1)
-        for token, settlement in zip(tokens, settlements, strict=True)
-    ]
-    try:
-        members, shared = _Members.of(settlements, numbers), _Ways.of(ways)
-    except (OverflowError, ValueError) as error:
-        raise SettlementRejected(
-            "settlement_rejected", f"the store cannot hold a value: {error}; nothing was written"
-        ) from error
     finished = packed.ids(bound.claims.ended())
-    attempts = [settlement.attempt for settlement in settlements]
-    answers = [Answer.DONE] * len(settlements)
-    if act == "settle" and (makers := _makers(bound, ways)) and all(map(_leaves_numbers_alone, settlements)):
-        parameters = (
-            *bound.gate(),
-            packed.number(makers[0].application),
-            *members.numbers,
-            shared.tokens,
-            packed.ids([maker.worker for maker in makers]),
-            packed.numbers([maker.claimed_at_ms for maker in makers]),
-            *shared.ends,
-            finished,
-        )
-        if not (yield Trial("settle_plain", parameters)):
-            forget(bound, attempts, answers)
-            return answers
+    narrow = _storable(narrow_of, bound.claims, settlements) if act == "settle" else None
+    if narrow is not None and not (yield Trial("settle_plain", (*bound.gate(), *narrow.parameters, finished))):
+        for token, jobs in narrow.jobs.items():
+            bound.claims.gone(token, jobs)
+        return [Answer.DONE] * len(settlements)
     parameters = (
         *bound.gate(),
         packed.Text(act.encode()),
         packed.ids(dead),
-        *members.numbers,
-        *members.others,
-        shared.tokens,
-        *shared.ends,
-        shared.barred,
-        *shared.if_cancelled,
+        *_storable(_columns, settlements),
         finished,
         CALLS_MAX,
     )
+    attempts = [settlement.attempt for settlement in settlements]
+    answers = [Answer.DONE] * len(settlements)
     rows = yield Step("settle", parameters)
     for place, answer, lane, due_at_ms, job in rows:
         if answer == "illegal":
@@ -122,18 +97,18 @@ def end(
     return answers
 
 
-def _makers(bound: Bound, ways: Iterable[_Way]) -> list[Maker]:
-    """Who made the claims of these ways; nothing if one of them is not known, or they are of several applications."""
-    makers = [maker for token, *_ in ways if (maker := bound.claims.maker(token)) is not None]
-    is_one = len(makers) == len(list(ways)) and len({maker.application for maker in makers}) == 1
-    return makers if is_one else []
+def _storable(make: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """What packs settlements, done.
 
-
-def _leaves_numbers_alone(settlement: Settlement) -> bool:
-    """Whether an attempt ends for good, without an error, a result or a death to keep, and holds no scope."""
-    outcome = settlement.outcome
-    kept = (outcome.error, outcome.result, outcome.death, outcome.black_box)
-    return settlement.state is not _RETRYING and kept == _NOTHING_KEPT and not settlement.attempt.holds
+    Raises:
+        SettlementRejected: the content of one cannot be stored.
+    """
+    try:
+        return make(*arguments, **named)
+    except (OverflowError, ValueError) as error:
+        raise SettlementRejected(
+            "settlement_rejected", f"the store cannot hold a value: {error}; nothing was written"
+        ) from error
 
 
 def forget(bound: Bound, attempts: Sequence[Attempt], answers: Sequence[Answer]) -> None:
@@ -141,7 +116,7 @@ def forget(bound: Bound, attempts: Sequence[Attempt], answers: Sequence[Answer])
     locked = {attempt.job for attempt, answer in zip(attempts, answers, strict=True) if answer is _LOCKED}
     for attempt in attempts:
         if attempt.job not in locked:
-            bound.claims.gone(attempt.claim_token, attempt.job_id)
+            bound.claims.gone(attempt.claim_token, (attempt.job_id,))
 
 
 def tokens_of(attempts: Iterable[Attempt]) -> list[bytes]:
@@ -161,56 +136,38 @@ def _way(token: bytes, settlement: Settlement) -> _Way:
     return token, str(outcome.kind), outcome.code, str(settlement.state), settlement.code, *if_cancelled
 
 
-class _Members(NamedTuple):
-    """The settlements in columns."""
-
-    numbers: tuple[packed.Packed, ...]
-    """Job, attempt id, way, begun_at_ms, wall_us, cpu_us, rss_peak_bytes, usage."""
-    others: tuple[packed.Packed, ...]
-    """Delay_ms, error, result, death, black box."""
-
-    @classmethod
-    def of(cls, settlements: Sequence[Settlement], ways: Sequence[int]) -> "_Members":
-        attempts = [settlement.attempt for settlement in settlements]
-        outcomes = [settlement.outcome for settlement in settlements]
-        usages = [outcome.usage or _NOTHING_MEASURED for outcome in outcomes]
-        numbers = (
-            packed.ids([attempt.job_id for attempt in attempts]),
-            packed.ids([attempt.attempt_id for attempt in attempts]),
-            packed.numbers(ways),
-            packed.numbers([outcome.begun_at_ms for outcome in outcomes]),
-            packed.numbers([usage.wall_us for usage in usages]),
-            packed.numbers([usage.cpu_us for usage in usages]),
-            packed.numbers([usage.rss_peak_bytes for usage in usages]),
-            packed.jsons([_json(outcome.usage) for outcome in outcomes]),
-        )
-        others = (
-            packed.numbers([settlement.delay_ms for settlement in settlements]),
-            packed.jsons([_json(outcome.error) for outcome in outcomes]),
-            packed.blobs([outcome.result for outcome in outcomes]),
-            packed.jsons([_json(outcome.death) for outcome in outcomes]),
-            packed.jsons([_json(outcome.black_box) for outcome in outcomes]),
-        )
-        return cls(numbers, others)
-
-
-class _Ways(NamedTuple):
-    """The ways to end in columns."""
-
-    tokens: packed.Packed
-    ends: tuple[packed.Packed, ...]
-    """Outcome, its code, state, its code."""
-    barred: packed.Packed
-    """The state that does not allow it."""
-    if_cancelled: tuple[packed.Packed, ...]
-    """Outcome, its code, the state's code."""
-
-    @classmethod
-    def of(cls, ways: Iterable[_Way]) -> "_Ways":
-        tokens, *ends = zip(*ways, strict=True) if ways else ((),) * 8
-        barred = [_BARRED[state] for state in ends[2]]
-        columns = tuple(map(packed.texts, ends))
-        return cls(packed.ids(tokens), columns[:4], packed.texts(barred), columns[4:])
+def _columns(settlements: Sequence[Settlement]) -> tuple[packed.Packed, ...]:
+    """The settlements, and then the ways in which they end, as the statement takes them."""
+    ways: dict[_Way, int] = {}
+    attempts = [settlement.attempt for settlement in settlements]
+    numbers = [
+        ways.setdefault(_way(token, settlement), len(ways) + 1)
+        for token, settlement in zip(tokens_of(attempts), settlements, strict=True)
+    ]
+    outcomes = [settlement.outcome for settlement in settlements]
+    usages = [outcome.usage or _NOTHING_MEASURED for outcome in outcomes]
+    tokens, *ends = zip(*ways, strict=True) if ways else ((),) * 8
+    barred = [_BARRED[state] for state in ends[2]]
+    texts = list(map(packed.texts, ends))
+    return (
+        packed.ids([attempt.job_id for attempt in attempts]),
+        packed.ids([attempt.attempt_id for attempt in attempts]),
+        packed.numbers(numbers),
+        packed.numbers([outcome.begun_at_ms for outcome in outcomes]),
+        packed.numbers([usage.wall_us for usage in usages]),
+        packed.numbers([usage.cpu_us for usage in usages]),
+        packed.numbers([usage.rss_peak_bytes for usage in usages]),
+        packed.jsons([_json(outcome.usage) for outcome in outcomes]),
+        packed.numbers([settlement.delay_ms for settlement in settlements]),
+        packed.jsons([_json(outcome.error) for outcome in outcomes]),
+        packed.blobs([outcome.result for outcome in outcomes]),
+        packed.jsons([_json(outcome.death) for outcome in outcomes]),
+        packed.jsons([_json(outcome.black_box) for outcome in outcomes]),
+        packed.ids(tokens),
+        *texts[:4],
+        packed.texts(barred),
+        *texts[4:],
+    )
 
 
 def _json(value: Usage | ErrorDetail | Death | BlackBox | None) -> bytes | None:

@@ -7,6 +7,7 @@ comes short of it, nothing is written and it reads `PASSED_MAX` more; the next c
          └──▶ limits are concerned ──▶ claim_judged ──▶ short? ──▶ claim_judged, with all that may be moved aside
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -21,6 +22,7 @@ from runwick.stores.postgres.marks import Key, Look
 from runwick.stores.steps import Step, Steps
 
 _MOVED_MAX: Final = packed.number(PASSED_MAX)
+_CLAIM_ORDER: Final = itemgetter(0, 1)
 
 
 class Found(NamedTuple):
@@ -97,22 +99,26 @@ def plain(look: Look, most: Sequence[int], parameters: Sequence[Any]) -> Steps[F
 
 
 def _found(look: Look, most: Sequence[int], rows: Sequence[Sequence[Any]]) -> Found:
-    (now_ms, claimed_before, moved, stopped, is_cut, next_due_at_ms, *_), *cut_rows = rows
-    cut_rows.sort(key=itemgetter(6))
+    (now_ms, claimed_before, moved, stopped, is_cut, next_due_at_ms, found, *_), *cut_rows = rows
+    # One that changed while it was looked for was left alone, and counts in the numbers of the others: so what the
+    # claim holds is read, as after a lost answer.
+    if claimed_before or len(cut_rows) < found:
+        return Found("claimed_before", now_ms, None)
+    if moved:
+        return Found("moved", now_ms, None)
     taken = [row[7:] for row in cut_rows]
-    counts = dict.fromkeys(look.lanes, 0)
-    seen: dict[int, Key | None] = {}
-    for due_at_ms, job, lane, *_ in taken:
-        counts[lane] += 1
-        seen[lane] = due_at_ms, job
+    taken.sort(key=_CLAIM_ORDER)
+    if len(look.lanes) > 1:
+        places = {lane: place for place, lane in enumerate(look.lanes)}
+        taken.sort(key=lambda row: places[row[2]])
+    counts = Counter([row[2] for row in taken])
+    seen: dict[int, Key | None] = {lane: (due_at_ms, job) for due_at_ms, job, lane, *_ in taken}
     if is_cut is not None:
         last = len(look.lanes) if not is_cut else look.lanes.index(taken[-1][2]) if taken else 0
         for lane, lane_most in list(zip(look.lanes, most, strict=True))[:last]:
             if counts[lane] < lane_most:
                 seen[lane] = None
-    about = "claimed_before" if claimed_before else "moved" if moved else "now"
-    judges = "divided" if stopped else None
-    return Found(about, now_ms, next_due_at_ms, taken, seen, judges, stopped=stopped)
+    return Found("now", now_ms, next_due_at_ms, taken, seen, "divided" if stopped else None, stopped=stopped)
 
 
 def judge(look: Look, needs: Needs, parameters: Sequence[Any]) -> Steps[Found]:

@@ -50,6 +50,12 @@ def _told(text: str) -> Told:
         return Told()
 
 
+def _heard_beside(connection: Connection) -> list[str]:
+    """Ask whether the server is there; answers what was told meanwhile."""
+    connection.fetch(sql("alive").encode())
+    return [notification.payload for notification in connection.notifies(timeout=0)]
+
+
 class Listener:
     """Listens until it is closed.
 
@@ -102,9 +108,7 @@ class Listener:
             spoke = readable([connection.fileno(), self._end.fileno()], self._silence_s)
             if self._end.fileno() in spoke:
                 return
-            if not spoke:
-                connection.fetch(sql("alive").encode())
-            for text in {notification.payload for notification in connection.notifies(timeout=0)}:
+            for text in set(connection.heard() if spoke else _heard_beside(connection)):
                 self._told(_told(text))
 
     def _is_ended(self, wait_s: float) -> bool:

@@ -64,6 +64,14 @@ class Names:
         self._intakes: Final[dict[tuple[str, tuple[Lane, ...], frozenset[Kind]], Intake]] = {}
         self._gate = gate
 
+    def of_job(self, application: str, lane: Lane, kind: Kind, policy: JobPolicy) -> tuple[int, int, int, int] | None:
+        """The numbers of application, lane, kind and policy, as far as all are known here."""
+        try:
+            number = self.applications[application]
+            return number, self.lanes[number, lane], self.kinds[number, kind], self.policies[policy]
+        except KeyError:
+            return None
+
     def find(self, wanted: Wanted) -> Steps[int | None]:
         """Learn the numbers of these names, as far as they have any; answers the application's."""
         missing = self._missing(wanted)

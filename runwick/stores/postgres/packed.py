@@ -63,6 +63,12 @@ class Text(Packed):
     __slots__ = ()
 
 
+class Blob(Packed):
+    """One ``bytea``."""
+
+    __slots__ = ()
+
+
 class Ids(Packed):
     """A ``uuid[]``."""
 
@@ -92,6 +98,7 @@ TYPES: Final[Mapping[type, int]] = {
     Number: _BIGINT.oid,
     Flag: _BOOLEAN.oid,
     Text: _TEXT.oid,
+    Blob: _BYTEA.oid,
     Ids: _UUID.array_oid,
     Numbers: _BIGINT.array_oid,
     Texts: _TEXT.array_oid,

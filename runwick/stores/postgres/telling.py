@@ -55,6 +55,9 @@ class Teller(Forkable):
             self._send_quietly([application])
             return
         with self._news:
+            if self._untold and self._thread is not None:
+                self._untold.add(application)  # the thread is awake: it would wake up for nothing
+                return
             self._untold.add(application)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._live, name="runwick-postgres-teller", daemon=True)

@@ -104,14 +104,11 @@ def _costs(outcome: Outcome) -> tuple[int | None, int | None]:
         OverflowError: a number is too large to be exact everywhere.
     """
     usage = outcome.usage
-    if usage is None:
-        numbers: tuple[int | None, ...] = (None, None, None)
-    else:
-        numbers = (usage.cpu_us, usage.rss_peak_bytes, usage.wall_us)
-    for number in (outcome.begun_at_ms, *numbers):
-        if number is not None and number > _EXACT_MAX:
-            raise OverflowError("a number is beyond 53 bits")
-    return numbers[0], numbers[1]
+    costs = (None, None) if usage is None else (usage.cpu_us, usage.rss_peak_bytes)
+    wall_us = None if usage is None else usage.wall_us
+    if max(outcome.begun_at_ms or 0, wall_us or 0, costs[0] or 0, costs[1] or 0) > _EXACT_MAX:
+        raise OverflowError("a number is beyond 53 bits")
+    return costs
 
 
 def _detail(outcome: Outcome) -> msgspec.Raw | None:

@@ -49,15 +49,15 @@ class Leased(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 def attempts_of(rows: Iterable[Leased], legend: Legend) -> list[Attempt]:
     """The attempts that these stand for."""
-    lane_of, kind_of, tenant_of, policy_of = legend.lane, legend.kind, legend.tenant, legend.policy
+    lanes, kinds, policies = legend.lanes, legend.kinds, legend.policies
     return [
         Attempt(
             row.job,
             row.job_id,
             row.attempt_id,
             row.claim_token,
-            kind_of(row.kind),
-            lane_of(row.lane),
+            kinds[row.kind],
+            lanes[row.lane],
             row.number,
             row.execution,
             row.generation,
@@ -65,12 +65,12 @@ def attempts_of(rows: Iterable[Leased], legend: Legend) -> list[Attempt]:
             row.runs_ahead,
             row.crashes,
             row.unstarted,
-            policy_of(row.policy),
+            policies[row.policy],
             row.body.payload if row.apart is None else row.apart,
             row.payload_bytes,
             row.created_at_ms,
             row.body.metadata,
-            tenant_of(row.tenant) if row.tenant else None,
+            legend.tenant(row.tenant) if row.tenant else None,
             row.body.traceparent,
             row.body.tracestate,
             row.holds,

@@ -106,19 +106,19 @@ class Legend:
         rows: as answered.
     """
 
-    __slots__ = ("_codes", "_kinds", "_lanes", "_policies", "_tenants")
+    __slots__ = ("_codes", "_tenants", "kinds", "lanes", "policies")
 
     def __init__(self, rows: LegendRows) -> None:
-        self._lanes, self._kinds, self._tenants, self._codes, self._policies = (dict(texts) for texts in rows)
+        lanes, kinds, self._tenants, self._codes, policies = (dict(texts) for texts in rows)
+        self.lanes = {number: lane_of(text) for number, text in lanes.items()}
+        self.kinds = {number: kind_of(text) for number, text in kinds.items()}
+        self.policies = {number: policy_of(text) for number, text in policies.items()}
 
     def lane(self, number: int) -> Lane:
-        return lane_of(self._lanes[number])
+        return self.lanes[number]
 
     def kind(self, number: int) -> Kind:
-        return kind_of(self._kinds[number])
-
-    def policy(self, number: int) -> JobPolicy:
-        return policy_of(self._policies[number])
+        return self.kinds[number]
 
     def tenant(self, number: int | None) -> str | None:
         """None: it has none."""

@@ -1,8 +1,8 @@
 """Claim: due jobs are leased to a worker, and begun and charged in the same write.
 
-    choose, from the index alone ──▶ take all of it in one write ──▶ read what the taken jobs hand out
-      │                         └─▶ close what has expired                          ▲
-      └─ one has limits ──▶ judge all of them ──▶ also park, promise, call ─────────┘
+    choose, with what is handed out ──▶ take all of it in one write
+      │                            └─▶ close what has expired
+      └─ one has limits ──▶ judge all of them ──▶ also park, promise, call ──▶ read what the taken jobs hand out
 
 The driver begins the transaction before it starts the act, so that the clock is read under the write lock.
 """
@@ -14,12 +14,13 @@ from runwick.contracts.attempts import Attempt, Claim, ClaimPlan
 from runwick.contracts.states import JobState
 from runwick.contracts.stores import Act
 from runwick.policy.admission import Fate
+from runwick.stores.sqlite.choosing import choose
 from runwick.stores.sqlite.ending import Endings
 from runwick.stores.sqlite.gate import Gate
 from runwick.stores.sqlite.interned import Interned
 from runwick.stores.sqlite.judging import Judgement, judge, needs_judging
 from runwick.stores.sqlite.leased import fenced, json_list, leased
-from runwick.stores.sqlite.ready import Waiting, choose, numbers_of, survey, turns_of
+from runwick.stores.sqlite.ready import Waiting, numbers_of, survey, turns_of
 from runwick.stores.steps import Step, Steps
 
 
@@ -45,16 +46,18 @@ def _claim(gate: Gate, interned: Interned, plan: ClaimPlan, clock: Clock, ids: I
     lanes = numbers_of(interned, application, (turn.lane for turn in turns))
     waiting = [one for one in (yield from survey(lanes)) if interned.kinds.values[one.kind][1] in plan.kinds]
     due = turns_of(turns, lanes, waiting, now_ms)
-    choice = None if needs_judging(interned, intake, application, due) else (yield from choose(plan, due, now_ms))
+    choice, first_attempt_id = None, ids.ordered()
+    if not needs_judging(interned, intake, application, due):
+        choice = yield from choose(interned, plan, due, now_ms, first_attempt_id)
     if choice is None:
         judgement = yield from judge(interned, intake, application, plan, due, now_ms)
-        return (yield from _as_judged(interned, plan, judgement, _next_due_in_ms(waiting, now_ms), now_ms, ids))
+        next_due_in_ms = _next_due_in_ms(waiting, now_ms)
+        return (yield from _as_judged(interned, plan, judgement, next_due_in_ms, now_ms, first_attempt_id))
     if choice.expired:
         yield from _expire(choice.expired, now_ms)
-    if choice.jobs:
-        yield from _take(plan, choice.jobs, choice.reserved, now_ms, ids.ordered())
-        attempts = yield from leased(interned, choice.jobs)
-        return Claim(attempts, None, choice.stopped_at_lone)
+    if choice.attempts:
+        yield from _take(plan, choice.begun, choice.reserved, now_ms, first_attempt_id)
+        return Claim(choice.attempts, None, choice.stopped_at_lone)
     return Claim([], _next_due_in_ms(waiting, now_ms), choice.stopped_at_lone)
 
 
@@ -63,14 +66,21 @@ def _next_due_in_ms(waiting: Iterable[Waiting], now_ms: int) -> int | None:
 
 
 def _as_judged(
-    interned: Interned, plan: ClaimPlan, judgement: Judgement, next_due_in_ms: int | None, now_ms: int, ids: Ids
+    interned: Interned,
+    plan: ClaimPlan,
+    judgement: Judgement,
+    next_due_in_ms: int | None,
+    now_ms: int,
+    first_attempt_id: bytes,
 ) -> Steps[Claim]:
     jobs, admitted = judgement.jobs, judgement.admitted
     claim = None
     if judgement.expired:
         yield from _expire(judgement.expired, now_ms)
     if jobs:
-        claim = yield from _take(plan, jobs, judgement.reserved, now_ms, ids.ordered())
+        reserved = judgement.reserved
+        begun = [job for job in jobs if job not in reserved] if reserved else jobs
+        claim = yield from _take(plan, begun, reserved, now_ms, first_attempt_id)
     yield from judgement.write(claim)
     attempts = (yield from fenced((yield from leased(interned, jobs)))) if jobs else []
     return Claim(
@@ -85,13 +95,11 @@ def _as_judged(
 
 
 def _take(
-    plan: ClaimPlan, jobs: Sequence[int], reserved_jobs: Sequence[int], now_ms: int, first_attempt_id: bytes
+    plan: ClaimPlan, begun: Sequence[int], reserved: Sequence[int], now_ms: int, first_attempt_id: bytes
 ) -> Steps[int]:
-    """Lease these; answers the claim's number."""
+    """Lease these, of which the former are begun; answers the claim's number."""
     ((number,),) = yield Step("claim_add", (plan.claim_token, first_attempt_id, plan.worker, now_ms))
     lease = (number, now_ms + plan.lease_ms)
-    reserved = set(reserved_jobs)
-    begun = [job for job in jobs if job not in reserved] if reserved else jobs
     if begun:
         yield Step("claim_take", (json_list(begun), JobState.RUNNING.value, 1, *lease))
     if reserved:

@@ -21,9 +21,15 @@ from runwick.stores.sqlite.leased import json_list, json_text
 from runwick.stores.steps import Step, Steps
 
 _LEGAL: Final = {state.value: moves for state, moves in LEGAL_MOVES.items()}
+_RUNNING: Final = JobState.RUNNING.value
+_SUCCEEDED: Final = JobState.SUCCEEDED
+_SUCCESS: Final = OutcomeKind.SUCCEEDED
 _ATTEMPTS_AT_ONCE: Final = 16
 """Rows of the statements that insert attempts."""
-_PARAMETERS: Final = {"end_attempt": 4 + 7 * _ATTEMPTS_AT_ONCE, "end_attempt_otherwise": 4 + 9 * _ATTEMPTS_AT_ONCE}
+_NO_JOB: Final = 0
+"""What fills them up. Not None, which costs ten times as much to bind as a number."""
+_json_of: Final = msgspec.json.Encoder().encode
+_PARAMETERS: Final = {"end_attempt": 5 + 6 * _ATTEMPTS_AT_ONCE, "end_attempt_otherwise": 5 + 8 * _ATTEMPTS_AT_ONCE}
 
 
 class Endings:
@@ -59,6 +65,21 @@ class Endings:
         crashed = outcome.kind is OutcomeKind.CRASHED
         expiry_counts_from_ms = self._now_ms + (settlement.delay_ms or 0)
         self._retries.append((job, self._due_at_ms(settlement), settlement.code, crashed, expiry_counts_from_ms))
+
+    def settle_running(self, settlements: Iterable[Settlement]) -> None:
+        """End attempts that run, as `settle` does; those that succeeded come first."""
+        succeeded: list[Settlement] = []
+        others: list[Settlement] = []
+        for settlement in settlements:
+            outcome = settlement.outcome
+            plain = outcome.kind is _SUCCESS and outcome.code is None
+            plain = plain and settlement.state is _SUCCEEDED and settlement.code is None
+            (succeeded if plain else others).append(settlement)
+        if succeeded:
+            self._outcomes[_SUCCESS, None] += succeeded
+            self._closed[_SUCCEEDED, None] += [settlement.attempt.job for settlement in succeeded]
+        for settlement in others:
+            self.settle(_RUNNING, settlement)
 
     def abandon(self, state: str, settlement: Settlement) -> None:
         """End an attempt whose lease ran out. One that never began leaves no row and gives its number back."""
@@ -102,17 +123,28 @@ class Endings:
 
     def _write_attempts(self, kind: OutcomeKind, code: str | None, settlements: list[Settlement]) -> Steps[None]:
         succeeded = kind is OutcomeKind.SUCCEEDED
-        statement, row_of = ("end_attempt", _success_row) if succeeded else ("end_attempt_otherwise", _other_row)
+        statement = "end_attempt" if succeeded else "end_attempt_otherwise"
+        most = _PARAMETERS[statement]
         details: list[tuple[object, ...]] = []
         for start in range(0, len(settlements), _ATTEMPTS_AT_ONCE):
             some = settlements[start : start + _ATTEMPTS_AT_ONCE]
-            values: list[object] = [self.position, kind.value, code, self._now_ms]
+            ids = b"".join([settlement.attempt.attempt_id for settlement in some])
+            values: list[object] = [self.position, kind.value, code, self._now_ms, ids]
             for position, settlement in enumerate(some, self.position):
-                values += row_of(settlement)
                 outcome = settlement.outcome
+                usage = outcome.usage
+                if usage is None:
+                    values += (settlement.attempt.job, outcome.begun_at_ms, None, None, None, None)
+                else:
+                    measured = usage.wall_us, usage.cpu_us, usage.rss_peak_bytes, _json_of(usage).decode()
+                    values += (settlement.attempt.job, outcome.begun_at_ms, *measured)
+                if not succeeded:
+                    delay_ms = settlement.delay_ms if settlement.state is JobState.RETRYING else None
+                    values += (delay_ms, _json(outcome.death))
                 if outcome.error is not None or outcome.result is not None or outcome.black_box is not None:
                     details.append((position, self._now_ms, *_detail(outcome)))
-            yield Step(statement, values + [None] * (_PARAMETERS[statement] - len(values)))
+            values += [_NO_JOB] * (most - len(values))
+            yield Step(statement, values)
             self.position += len(some)
         if details:
             yield Step("end_detail", details, many=True)
@@ -137,29 +169,6 @@ def _check_move(state: str, settlement: Settlement) -> None:
             f"job {id_text(settlement.attempt.job_id)} is {state} and cannot become {settlement.state.value}; "
             "begin the attempt first, or release it",
         )
-
-
-def _success_row(settlement: Settlement) -> tuple[object, ...]:
-    """A row of ``end_attempt.sql``."""
-    attempt, outcome = settlement.attempt, settlement.outcome
-    usage = outcome.usage
-    if usage is None:
-        return attempt.job, attempt.attempt_id, outcome.begun_at_ms, None, None, None, None
-    return (
-        attempt.job,
-        attempt.attempt_id,
-        outcome.begun_at_ms,
-        usage.wall_us,
-        usage.cpu_us,
-        usage.rss_peak_bytes,
-        json_text(usage),
-    )
-
-
-def _other_row(settlement: Settlement) -> tuple[object, ...]:
-    """A row of ``end_attempt_otherwise.sql``."""
-    delay_ms = settlement.delay_ms if settlement.state is JobState.RETRYING else None
-    return *_success_row(settlement), delay_ms, _json(settlement.outcome.death)
 
 
 def _detail(outcome: Outcome) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from runwick.contracts.states import JobState
 from runwick.stores.sqlite.interned import Interned
 from runwick.stores.steps import Step, Steps
 
-_COUNTING_BITS: Final = (1 << 61) - 1
+COUNTING_BITS: Final = (1 << 61) - 1
 """The part of a UUID that a job's key is added into; the bit above it is cleared, so that nothing carries beyond."""
 
 Holding = tuple[bytes | None, str, int, int | None, int]
@@ -110,8 +110,12 @@ def attempt_of(interned: Interned, row: Sequence[Any]) -> Attempt:
 
 def attempt_id(first_attempt_id: bytes, job: int) -> bytes:
     """The id of the attempt that a claim made of a job: a UUIDv7 like the claim's first one, counted on by the job."""
-    number = int.from_bytes(first_attempt_id)
-    return ((number & ~(_COUNTING_BITS + 1)) + (job & _COUNTING_BITS)).to_bytes(16)
+    return (counted_from(first_attempt_id) + (job & COUNTING_BITS)).to_bytes(16)
+
+
+def counted_from(first_attempt_id: bytes) -> int:
+    """What the ids of a claim's attempts are counted from, each by its job's `COUNTING_BITS`."""
+    return int.from_bytes(first_attempt_id) & ~(COUNTING_BITS + 1)
 
 
 def json_list(numbers: Iterable[int]) -> str:

@@ -13,7 +13,7 @@ bounded by the plan and by the number of kinds that wait, never by the number of
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from runwick.contracts.attempts import CLAIM_MAX_ATTEMPTS, PAYLOAD_INLINE_MAX_BYTES, ClaimPlan, Lane, LaneTurn
+from runwick.contracts.attempts import Lane, LaneTurn
 from runwick.stores.sqlite.interned import Interned
 from runwick.stores.sqlite.leased import json_list
 from runwick.stores.steps import Step, Steps
@@ -52,46 +52,6 @@ class Turn(NamedTuple):
     most: int
 
 
-class Choice:
-    """What a claim takes, as far as its plan allows."""
-
-    def __init__(self, plan: ClaimPlan, now_ms: int) -> None:
-        self.jobs: list[int] = []
-        """To be leased, in claim order."""
-        self.reserved: list[int] = []
-        """Those among them whose payload is read later, so that the claim cannot begin them."""
-        self.expired: list[int] = []
-        self.stopped_at_lone = False
-        self.full = False
-        self._plan = plan
-        self._now_ms = now_ms
-        self._limit = min(plan.free + plan.ahead, CLAIM_MAX_ATTEMPTS)
-        self._room_bytes = plan.payload_bytes
-
-    @property
-    def wanted(self) -> int:
-        """How many more jobs the plan has room for."""
-        return self._limit - len(self.jobs) - len(self.expired)
-
-    def add(self, entries: Iterable[Entry]) -> None:
-        """Go through waiting jobs in claim order; `full` says when the plan has ended."""
-        for _, _, job, ahead, payload_bytes, expires_at_ms, _ in entries:
-            if expires_at_ms is not None and expires_at_ms <= self._now_ms:
-                self.expired.append(job)
-                continue
-            if len(self.jobs) >= self._plan.free and not ahead:
-                self.stopped_at_lone = self.full = True
-                return
-            self._room_bytes -= payload_bytes
-            if self._room_bytes < 0 and self.jobs:
-                self.full = True
-                return
-            self.jobs.append(job)
-            if payload_bytes > PAYLOAD_INLINE_MAX_BYTES:
-                self.reserved.append(job)
-        self.full = self.wanted <= 0
-
-
 def numbers_of(interned: Interned, application: int, lanes: Iterable[Lane]) -> list[int]:
     """The numbers of these lanes, in their order; `NO_LANE` for those that nobody has used."""
     ids = interned.lanes.ids
@@ -114,19 +74,6 @@ def turns_of(turns: Sequence[LaneTurn], lanes: Sequence[int], waiting: Iterable[
         if one.due_at_ms <= turn.due_by_ms:
             turn.kinds.append(one.kind)
     return found
-
-
-def choose(plan: ClaimPlan, turns: Iterable[Turn], now_ms: int) -> Steps[Choice | None]:
-    """What the plan takes, in the order of its turns; None where it meets a job that has limits."""
-    choice = Choice(plan, now_ms)
-    for turn in turns:
-        if turn.kinds and not choice.full:
-            entries = yield from ready(turn, min(turn.most, choice.wanted))
-            for entry in entries:
-                if entry[-1]:
-                    return None
-            choice.add(entries)
-    return choice
 
 
 def ready(turn: Turn, wanted: int) -> Steps[list[Entry]]:

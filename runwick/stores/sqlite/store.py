@@ -204,7 +204,7 @@ class SqliteStore:
 
     def settle(self, settlements: Sequence[Settlement]) -> Act[list[Answer]]:
         act = settle.settle(self._gate, self._interned, settlements, self._clock)
-        return _due(act) if any(_makes_due(settlement) for settlement in settlements) else act
+        return _due(act) if _make_due(settlements) else act
 
     def renew(self, report: Report, held: Sequence[Held], lease_ms: int, recovery_interval_ms: int) -> Act[Beat]:
         return lease.renew(self._gate, self._interned, report, held, lease_ms, recovery_interval_ms, self._clock)
@@ -311,6 +311,9 @@ def _due(act: Act[T]) -> Act[T]:
     return MakesWorkDue(act.name, act.steps)
 
 
-def _makes_due(settlement: Settlement) -> bool:
-    """Whether its own job is due at once, or another may be, which waits for what this one held."""
-    return bool(settlement.attempt.holds) or (settlement.state is JobState.RETRYING and not settlement.delay_ms)
+def _make_due(settlements: Sequence[Settlement]) -> bool:
+    """Whether one of their jobs is due at once, or another may be, which waits for what one of these held."""
+    for settlement in settlements:
+        if settlement.attempt.holds or (settlement.state is JobState.RETRYING and not settlement.delay_ms):
+            return True
+    return False

@@ -27,11 +27,13 @@ WITH made AS MATERIALIZED (
 ), ran AS (
   INSERT INTO runwick.attempt (
     job, attempt_id, claimed_at_ms, begun_at_ms, ended_at_ms,
-    generation, number, worker, delay_ms, wall_us, cpu_us, rss_peak_bytes, kind, outcome, code, usage, death
+    generation, number, worker, delay_ms, wall_us, cpu_us, rss_peak_bytes, application, revision, kind, executions,
+    outcome, code, usage, death
   )
   SELECT
     twin.id, twin.attempt_id, claimed_at_ms - earlier_ms, begun_at_ms - earlier_ms, ended_at_ms - earlier_ms,
-    generation, number, worker, delay_ms, wall_us, cpu_us, rss_peak_bytes, kind, outcome, code, usage, death
+    generation, number, worker, delay_ms, wall_us, cpu_us, rss_peak_bytes, application, revision, kind, executions,
+    outcome, code, usage, death
   FROM twin, runwick.attempt AS model
   WHERE model.job = ($1::uuid[])[1]
 )

@@ -254,6 +254,33 @@ def allocate(job: Allocate) -> None:
         bytes(1_000_000)
 
 
+@rw.job("deeds.spend")
+class Spend(Job):
+    """Uses this much of everything, and keeps none of it."""
+
+    cpu_ms: int
+    megabytes: int
+    child_ms: int
+
+
+@rw.handler
+def spend(job: Spend) -> None:
+    _burn(job.cpu_ms)
+    bytearray(b"x") * (job.megabytes * 1_000_000)
+    time.sleep(0.001)
+    child = os.fork()
+    if child == 0:
+        _burn(job.child_ms)
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+def _burn(cpu_ms: int) -> None:
+    until_s = time.process_time() + cpu_ms / 1000
+    while time.process_time() < until_s:
+        pass
+
+
 @rw.job("deeds.fork_warily")
 class ForkWarily(Job):
     """Forks a few times; returns every warning that the interpreter had for that."""

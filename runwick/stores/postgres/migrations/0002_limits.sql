@@ -31,6 +31,31 @@ CREATE INDEX hot_ready ON hot (lane, due_at_ms, job, kind) WHERE line IS NULL;
 CREATE INDEX hot_line ON hot (line, rank, job) WHERE line IS NOT NULL;
 CREATE UNIQUE INDEX hot_active ON hot (active) WHERE active IS NOT NULL;
 
+-- When the next job of these lanes is due that nobody holds, of such kinds and later than now (or than has to be waited
+-- for); NULL, if none will be. Behind a thousand of a lane of which none can be decoded it is time to look again. A function,
+-- because a statement pays for its parts, used or not, and most claims find something.
+CREATE FUNCTION next_due_ms(lanes bigint[], waited_ms bigint[], kinds bigint[], now_ms bigint) RETURNS bigint
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+  SELECT min(next.due_at_ms)
+  FROM unnest(next_due_ms.lanes, next_due_ms.waited_ms) AS lane (id, waited_ms)
+  CROSS JOIN LATERAL (
+    SELECT later.due_at_ms
+    FROM (
+      SELECT ahead.*, row_number() OVER () AS number
+      FROM (
+        SELECT hot.due_at_ms, hot.kind, hot.claim
+        FROM hot
+        WHERE hot.lane = lane.id AND hot.due_at_ms > next_due_ms.now_ms - lane.waited_ms AND hot.line IS NULL
+        ORDER BY hot.due_at_ms, hot.job
+        LIMIT 1000
+      ) AS ahead
+    ) AS later
+    WHERE later.kind = ANY (next_due_ms.kinds) AND later.claim IS NULL OR later.number = 1000
+    LIMIT 1
+  ) AS next;
+END;
+
 -- The id of an active key, as `runwick.policy.limit_ids` makes it.
 CREATE FUNCTION active_id(application text, name text, key text) RETURNS uuid LANGUAGE sql STABLE
   AS $$

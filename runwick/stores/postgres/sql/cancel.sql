@@ -18,9 +18,9 @@ WITH before AS MATERIALIZED (
 ), seen AS MATERIALIZED (
   SELECT
     asked.job, asked.place, asked.generation AS asked_generation, asked.revision AS asked_revision,
-    coalesce(live.state, closing.state) AS state,
-    coalesce(live.generation, closing.generation) AS generation,
-    coalesce(live.revision, closing.revision) AS revision,
+    coalesce(live.state, ended.state) AS state,
+    coalesce(live.generation, ended.generation) AS generation,
+    coalesce(live.revision, ended.revision) AS revision,
     live.job IS NOT NULL AS lives, live.claim IS NOT NULL AS is_leased, live.claim, live.executions, live.called,
     live.due_at_ms,
     live.cancel_requested_at_ms IS NOT NULL AS stops,
@@ -37,13 +37,7 @@ WITH before AS MATERIALIZED (
     WHERE hot.job = asked.job AND hot.application = $5
     FOR UPDATE SKIP LOCKED
   ) AS live ON true
-  LEFT JOIN LATERAL (
-    SELECT closing.state, closing.generation, closing.revision
-    FROM runwick.closing AS closing
-    WHERE closing.job = asked.job AND closing.application = $5
-    ORDER BY closing.generation DESC
-    LIMIT 1
-  ) AS closing ON true
+  LEFT JOIN LATERAL runwick.last_end(asked.job) AS ended ON ended.application = $5
 ), judged AS MATERIALIZED (
   SELECT seen.*,
     CASE

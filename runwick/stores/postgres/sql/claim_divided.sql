@@ -16,13 +16,13 @@ WITH gate AS MATERIALIZED (
 ), asking AS MATERIALIZED (
   SELECT runwick.now_ms() AS now_ms FROM gate WHERE gate.open AND NOT gate.claimed_before AND NOT gate.moved
 ), candidate AS MATERIALIZED (
-  SELECT hot.job, hot.payload_bytes, hot.max_executions - hot.executions < 2 AS lone,
+  SELECT lane.number AS lane, hot.due_at_ms, hot.job, hot.payload_bytes, hot.max_executions - hot.executions < 2 AS lone,
     coalesce(hot.expires_at_ms <= asking.now_ms, false) AS expired, hot.limited
   FROM asking
-  CROSS JOIN unnest($9::bigint[], $10::bigint[], $11::uuid[], $18::bigint[], $19::bigint[])
-    AS lane (id, due_at_ms, job, most, waited_ms)
+  CROSS JOIN unnest($9::bigint[], $10::bigint[], $11::uuid[], $18::bigint[], $19::bigint[]) WITH ORDINALITY
+    AS lane (id, due_at_ms, job, most, waited_ms, number)
   CROSS JOIN LATERAL (
-    SELECT hot.job, hot.payload_bytes, hot.executions, hot.max_executions, hot.expires_at_ms, hot.limited
+    SELECT hot.due_at_ms, hot.job, hot.payload_bytes, hot.executions, hot.max_executions, hot.expires_at_ms, hot.limited
     FROM runwick.hot AS hot
     WHERE hot.lane = lane.id AND hot.due_at_ms <= asking.now_ms - lane.waited_ms
       AND (hot.due_at_ms, hot.job) > (lane.due_at_ms, lane.job)
@@ -44,7 +44,7 @@ WITH gate AS MATERIALIZED (
 ), judged AS MATERIALIZED (
   SELECT reasoned.*, count(reason) OVER (ROWS UNBOUNDED PRECEDING) AS reasons
   FROM (
-    SELECT job, place, expired,
+    SELECT lane, due_at_ms, job, place, expired,
       CASE
         WHEN place > $14 THEN 'full'
         WHEN expired THEN NULL
@@ -54,7 +54,7 @@ WITH gate AS MATERIALIZED (
     FROM counted
   ) AS reasoned
 ), taken AS MATERIALIZED (
-  SELECT judged.place, judged.job FROM judged WHERE judged.reasons = 0 AND NOT judged.expired
+  SELECT judged.lane, judged.due_at_ms, judged.job FROM judged WHERE judged.reasons = 0 AND NOT judged.expired
 ), leased AS (
   UPDATE runwick.hot AS hot SET
     state = CASE WHEN hot.payload_bytes <= $17 THEN 'running' ELSE 'reserved' END,
@@ -66,13 +66,15 @@ WITH gate AS MATERIALIZED (
   FROM head CROSS JOIN taken JOIN runwick.job AS job ON job.id = taken.job
   WHERE hot.job = taken.job
   RETURNING
-    taken.place, hot.due_at_ms, hot.job, hot.lane, hot.kind, job.policy, hot.payload_bytes <= $17 AS begun, hot.generation,
+    hot.due_at_ms, hot.job, hot.lane, hot.kind, job.policy, hot.payload_bytes <= $17 AS begun, hot.generation,
     hot.attempts, hot.executions, hot.max_executions, hot.unstarted, hot.crashes, hot.payload_bytes, job.created_at_ms,
     job.metadata, job.tenant, job.traceparent, job.tracestate,
     CASE WHEN hot.payload_bytes <= $17 THEN job.payload END AS payload
 ), claimed AS (
   INSERT INTO runwick.claim (token, first_attempt_id, worker, claimed_at_ms, check_at_ms, application, jobs)
-  SELECT $6, $7, $8, asking.now_ms, head.now_ms + $16, $5::integer, (SELECT array_agg(taken.job) FROM taken)
+  SELECT $6, $7, $8, asking.now_ms, head.now_ms + $16, $5::integer, (
+    SELECT array_agg(taken.job ORDER BY taken.lane, taken.due_at_ms, taken.job) FROM taken  -- as they are answered
+  )
   FROM asking CROSS JOIN head
   WHERE EXISTS (SELECT FROM taken)
 ), expired AS (
@@ -95,27 +97,9 @@ SELECT
   CASE
     WHEN NOT head.expired THEN head.found >= greatest($14, 1) OR EXISTS (SELECT FROM judged WHERE judged.reasons > 0)
   END,
-  CASE WHEN head.found > 0 THEN asking.now_ms ELSE (
-    -- The next due row of each lane; behind a thousand of which none can be decoded it is time to look again.
-    SELECT min(next.due_at_ms)
-    FROM unnest($9::bigint[], $19::bigint[]) AS lane (id, waited_ms)
-    CROSS JOIN LATERAL (
-      SELECT later.due_at_ms
-      FROM (
-        SELECT ahead.*, row_number() OVER () AS number
-        FROM (
-          SELECT hot.due_at_ms, hot.kind, hot.claim
-          FROM runwick.hot AS hot
-          WHERE hot.lane = lane.id AND hot.due_at_ms > asking.now_ms - lane.waited_ms AND hot.line IS NULL
-          ORDER BY hot.due_at_ms, hot.job
-          LIMIT 1000
-        ) AS ahead
-      ) AS later
-      WHERE later.kind = ANY ($12::bigint[]) AND later.claim IS NULL OR later.number = 1000
-      LIMIT 1
-    ) AS next
-  ) END,
+  CASE WHEN head.found > 0 THEN asking.now_ms ELSE runwick.next_due_ms($9, $19, $12, asking.now_ms) END,
+  (SELECT count(*) FROM taken),
   nobody.*
 FROM gate CROSS JOIN head LEFT JOIN asking ON true LEFT JOIN leased AS nobody ON false
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, leased.* FROM leased;
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, leased.* FROM leased;

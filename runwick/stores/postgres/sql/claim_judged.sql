@@ -125,26 +125,7 @@ WITH gate AS MATERIALIZED (
 SELECT
   CASE WHEN gate.claimed_before THEN 'claimed_before' WHEN gate.moved THEN 'moved' ELSE 'now' END AS about,
   asking.now_ms AS number,
-  CASE WHEN head.found > 0 THEN asking.now_ms ELSE (
-    -- The next due row of each lane; behind a thousand of which none can be decoded it is time to look again.
-    SELECT min(next.due_at_ms)
-    FROM unnest($9::bigint[], $19::bigint[]) AS lane (id, waited_ms)
-    CROSS JOIN LATERAL (
-      SELECT later.due_at_ms
-      FROM (
-        SELECT ahead.*, row_number() OVER () AS number
-        FROM (
-          SELECT hot.due_at_ms, hot.kind, hot.claim
-          FROM runwick.hot AS hot
-          WHERE hot.lane = lane.id AND hot.due_at_ms > asking.now_ms - lane.waited_ms AND hot.line IS NULL
-          ORDER BY hot.due_at_ms, hot.job
-          LIMIT 1000
-        ) AS ahead
-      ) AS later
-      WHERE later.kind = ANY ($12::bigint[]) AND later.claim IS NULL OR later.number = 1000
-      LIMIT 1
-    ) AS next
-  ) END AS due_at_ms,
+  CASE WHEN head.found > 0 THEN asking.now_ms ELSE runwick.next_due_ms($9, $19, $12, asking.now_ms) END AS due_at_ms,
   nobody.job, nobody.lane, nobody.kind, nobody.policy, nobody.begun, nobody.generation, nobody.attempts,
   nobody.executions, nobody.max_executions, nobody.unstarted, nobody.crashes, nobody.payload_bytes, nobody.created_at_ms,
   nobody.metadata, nobody.tenant, nobody.traceparent, nobody.tracestate, nobody.payload, nobody.limited, nobody.holds,

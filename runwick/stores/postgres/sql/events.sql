@@ -42,6 +42,20 @@ WITH gate AS MATERIALIZED (
     )
     UNION ALL
     (
+      -- Of the same attempts those that closed their generations. The place of an end is behind its attempt's.
+      SELECT attempt.xid, attempt.position + 1, 'job_ended', attempt.job, attempt.generation, attempt.ended_at_ms,
+        NULL, 'succeeded', NULL, NULL, NULL
+      FROM (
+        SELECT attempt.*
+        FROM runwick.attempt AS attempt
+        WHERE (attempt.xid, attempt.position) > ($5::text::xid8, $6 - 1) AND attempt.xid < gate.open_xid
+        ORDER BY attempt.xid, attempt.position
+        LIMIT $7
+      ) AS attempt
+      WHERE attempt.revision IS NOT NULL
+    )
+    UNION ALL
+    (
       SELECT audit.xid, audit.position, 'controlled', audit.job, audit.generation, audit.at_ms,
         NULL, audit.action, NULL, NULL, audit.command_id
       FROM runwick.audit AS audit

@@ -1,4 +1,4 @@
--- A job as it stands, by its hot row while it is live, else by its last closing; and its closed attempts.
+-- A job as it stands, by its hot row while it is live, else by its last end; and its closed attempts.
 -- takes: the gate's $1 to $3; name of the application, job
 -- returns: one row per attempt, oldest first, or one with NULLs behind the job's columns. Of the job: name, version,
 --          queue, priority, tenant, created_at_ms, policy (JSON), state, code, generation, revision, executions,
@@ -8,15 +8,15 @@
 --          error, black_box, result
 SELECT
   kind.name, kind.version, lane.queue, lane.priority, job.tenant, job.created_at_ms, policy.json,
-  coalesce(hot.state, closing.state),
-  CASE WHEN hot.job IS NULL THEN closing.code WHEN hot.claim IS NULL THEN hot.code END,
-  coalesce(hot.generation, closing.generation),
-  coalesce(hot.revision, closing.revision),
-  coalesce(hot.executions, closing.executions),
+  coalesce(hot.state, ended.state),
+  CASE WHEN hot.job IS NULL THEN ended.code WHEN hot.claim IS NULL THEN hot.code END,
+  coalesce(hot.generation, ended.generation),
+  coalesce(hot.revision, ended.revision),
+  coalesce(hot.executions, ended.executions),
   CASE WHEN hot.claim IS NULL THEN hot.due_at_ms END,
-  CASE WHEN hot.job IS NULL THEN closing.ended_at_ms END,
+  CASE WHEN hot.job IS NULL THEN ended.ended_at_ms END,
   hot.expires_at_ms,
-  CASE WHEN hot.job IS NULL THEN closing.cancel_requested_at_ms ELSE hot.cancel_requested_at_ms END,
+  CASE WHEN hot.job IS NULL THEN ended.cancel_requested_at_ms ELSE hot.cancel_requested_at_ms END,
   coalesce(hot.crashes, 0),
   claim.worker, runwick.attempt_id(claim.first_attempt_id, array_position(claim.jobs, job.id)), hot.begun_at_ms,
   job.payload_bytes,
@@ -31,13 +31,7 @@ JOIN runwick.lane AS lane ON lane.id = job.lane
 JOIN runwick.policy AS policy ON policy.id = job.policy
 LEFT JOIN runwick.hot AS hot ON hot.job = job.id
 LEFT JOIN runwick.claim AS claim ON claim.token = hot.claim
-LEFT JOIN LATERAL (
-  SELECT closing.*
-  FROM runwick.closing AS closing
-  WHERE closing.job = job.id
-  ORDER BY closing.generation DESC
-  LIMIT 1
-) AS closing ON true
+LEFT JOIN LATERAL runwick.last_end(job.id) AS ended ON true
 LEFT JOIN runwick.attempt AS attempt ON attempt.job = job.id
 LEFT JOIN runwick.detail AS detail ON detail.attempt = attempt.attempt_id
 ORDER BY attempt.generation, attempt.number;

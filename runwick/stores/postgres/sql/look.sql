@@ -16,9 +16,9 @@ WITH before AS MATERIALIZED (
 ), seen AS MATERIALIZED (
   SELECT
     asked.job, asked.place, asked.generation AS asked_generation, asked.revision AS asked_revision,
-    coalesce(live.state, closing.state) AS state,
-    coalesce(live.generation, closing.generation) AS generation,
-    coalesce(live.revision, closing.revision) AS revision,
+    coalesce(live.state, ended.state) AS state,
+    coalesce(live.generation, ended.generation) AS generation,
+    coalesce(live.revision, ended.revision) AS revision,
     coalesce(live.stops, false) AS stops, live.begun_at_ms, live.worker, live.claim, live.attempt_id
   FROM gate
   JOIN unnest($12::uuid[], $13::bigint[], $14::bigint[]) WITH ORDINALITY AS asked (job, generation, revision, place)
@@ -32,13 +32,7 @@ WITH before AS MATERIALIZED (
     WHERE hot.job = asked.job AND hot.application = $5
     LIMIT 1
   ) AS live ON true
-  LEFT JOIN LATERAL (
-    SELECT closing.state, closing.generation, closing.revision
-    FROM runwick.closing AS closing
-    WHERE closing.job = asked.job AND closing.application = $5
-    ORDER BY closing.generation DESC
-    LIMIT 1
-  ) AS closing ON true
+  LEFT JOIN LATERAL runwick.last_end(asked.job) AS ended ON ended.application = $5
 ), judged AS MATERIALIZED (
   SELECT seen.*,
     CASE

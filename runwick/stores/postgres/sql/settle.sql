@@ -23,7 +23,9 @@ WITH member AS MATERIALIZED (
     asked.wall_us, asked.cpu_us, asked.rss_peak_bytes, asked.usage, asked.delay_ms, asked.place, asked.error,
     asked.result, asked.death, asked.black_box, hot.cancel_requested_at_ms, hot.holds,
     greatest(pg_current_xact_id(), hot.told_xid) AS told_xid,
-    hot.cancel_requested_at_ms IS NOT NULL AND ($26::text[])[asked.way] IS NOT NULL AS stops
+    hot.cancel_requested_at_ms IS NOT NULL AND ($26::text[])[asked.way] IS NOT NULL AS stops,
+    $5 = 'settle' AND ($23::text[])[asked.way] = 'succeeded' AND ($24::text[])[asked.way] IS NULL
+      AND hot.cancel_requested_at_ms IS NULL AS succeeds
   FROM unnest(
     $7::uuid[], $8::uuid[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::text[],
     $15::bigint[], $16::text[], $17::bytea[], $18::text[], $19::text[]
@@ -59,11 +61,13 @@ WITH member AS MATERIALIZED (
 ), attempted AS (
   INSERT INTO runwick.attempt (
     xid, job, generation, number, attempt_id, worker, claimed_at_ms, begun_at_ms, ended_at_ms, delay_ms, wall_us, cpu_us,
-    rss_peak_bytes, kind, outcome, code, usage, death
+    rss_peak_bytes, application, revision, kind, executions, outcome, code, usage, death
   )
   SELECT
     told_xid, job, generation, attempts, attempt_id, owner.workers[way], owner.claimed_at_ms[way], begun_at_ms, now_ms,
-    CASE WHEN NOT stops THEN delay_ms END, wall_us, cpu_us, rss_peak_bytes, kind,
+    CASE WHEN NOT stops AND ($23::text[])[way] = 'retrying' THEN delay_ms END, wall_us, cpu_us, rss_peak_bytes,
+    CASE WHEN succeeds THEN application END, CASE WHEN succeeds THEN revision + 1 END, kind,
+    CASE WHEN succeeds THEN executions END,
     CASE WHEN stops THEN ($26::text[])[way] ELSE ($21::text[])[way] END,
     CASE WHEN stops THEN ($27::text[])[way] ELSE ($22::text[])[way] END,
     usage, death
@@ -119,7 +123,7 @@ WITH member AS MATERIALIZED (
     CASE WHEN stops THEN 'cancelled' ELSE ($23::text[])[way] END,
     CASE WHEN stops THEN ($28::text[])[way] ELSE ($24::text[])[way] END
   FROM gate CROSS JOIN member
-  WHERE gate.open AND stood IS NOT NULL AND (stops OR ($23::text[])[way] <> 'retrying') AND (
+  WHERE gate.open AND stood IS NOT NULL AND NOT succeeds AND (stops OR ($23::text[])[way] <> 'retrying') AND (
     $5 <> 'recover' OR (
       SELECT true FROM runwick.closing AS there WHERE there.job = member.job AND there.generation = member.generation
     ) IS NULL

@@ -53,7 +53,7 @@ WITH asked AS MATERIALIZED (
 )
 SELECT
   coalesce(asked.state, (
-    SELECT closing.state FROM runwick.closing AS closing WHERE closing.job = asked.id ORDER BY generation DESC LIMIT 1
+    SELECT ended.state FROM runwick.last_end(asked.id) AS ended
   )),
   asked.waits,
   asked.now_ms,

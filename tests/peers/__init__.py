@@ -1,0 +1,1 @@
+"""The comparison with other job systems; none of them is installed here."""
