@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import psutil
+import psycopg
 
 from scripts.peers.board import Board, Standing
 from scripts.peers.grounds import Grounds
@@ -106,8 +107,12 @@ class Trial:
         return standing
 
     def drain(self, kind: str, jobs: int, argument: float = 0) -> Drain:
-        """Fill the queue, start the workers, and let them empty it."""
+        """Fill the queue, let the server take note of it, start the workers, and let them empty it."""
         self.dispatch(kind, jobs, argument, "--bulk", str(BULK))
+        if self.system.store == "postgres":
+            # Elsewhere no queue is filled from nothing in a second: without statistics some plan badly for minutes.
+            with psycopg.connect(self.place.url, autocommit=True) as connection:
+                connection.execute("VACUUM (ANALYZE)")
         with self.working(warm=False) as tree:
             first = self._begun(tree, jobs)
             costs = self._costs(tree)
