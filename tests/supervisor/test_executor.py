@@ -12,7 +12,7 @@ from runwick.contracts.limits import Fence
 from runwick.contracts.outcomes import Outcome, OutcomeKind
 from runwick.contracts.policies import JobPolicy
 from runwick.execution.run import Run
-from runwick_supervisor.executor import Executor
+from runwick_supervisor.executor import STUCK_MS, Executor
 from runwick_supervisor.expectations import Expectations
 from runwick_supervisor.fence import FenceMemory
 from runwick_supervisor.handoff import RecordKind, encode_outcome, encode_run
@@ -133,3 +133,25 @@ def test_the_head_has_run_since_its_executor_began_it_and_not_since_somebody_loo
     begun_s = time.monotonic()
     assert played.collected() != []
     assert played.executor.head_left_ms(0.0) == pytest.approx(20_000, abs=1_000 * (time.monotonic() - begun_s) + 1)
+
+
+def test_a_head_that_is_heard_late_is_overdue_and_stuck_by_when_it_began(played: Played) -> None:
+    """Its predecessor's end is heard 80 ms after the head began: neither its time limit nor the patience with it begins
+    then."""
+    limited = an_attempt(2, policy=JobPolicy(execution_timeout_ms=100))
+    for attempt in (an_attempt(1), limited, an_attempt(3)):
+        held = Held(attempt, 0.0, FENCED_S)
+        held.expect(5.0)
+        assert played.executor.put(held, 0.0)
+    played.executor.announce()
+    played.answer(Outcome(OutcomeKind.SUCCEEDED))
+    played.ends.take()
+    played.ends.executor.control.begun()
+    began_s = time.monotonic()
+    while time.monotonic() - began_s < 0.08:
+        pass
+    assert len(played.collected()) == 1
+    late_s = time.monotonic() - began_s
+    assert played.executor.limit_s(0.0) <= 0.1 - 0.08
+    assert late_s >= STUCK_MS / 1000
+    assert played.executor.is_blocked(0.0)

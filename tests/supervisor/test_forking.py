@@ -52,6 +52,22 @@ def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+def test_the_kernel_goes_on_telling_it_on_which_core_it_runs(way: str) -> None:
+    scene = """
+        import ctypes
+        libc = ctypes.CDLL(None)
+        born = fork_away(library)
+        if born.pid == 0:
+            for core in sorted(os.sched_getaffinity(0)):
+                os.sched_setaffinity(0, {core})
+                os.write(writing, b"." if libc.sched_getcpu() == core else b"x")
+            os._exit(0)
+        os.waitpid(born.pid, 0)
+        print(set(os.read(reading, 1000)) == set(b"."))
+    """
+    assert ran(way, scene) == "True\n"
+
+
 def test_it_is_the_child_of_who_adopts_orphans_and_the_process_between_is_gone(way: str) -> None:
     scene = """
         for _ in range(20):
