@@ -32,7 +32,11 @@ class Doorbell:
         """A counter at 0; with `semaphore`, a read takes one count instead of all."""
         kind = os.EFD_SEMAPHORE if semaphore else 0
         descriptor = os.eventfd(0, kind | os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        fcntl.fcntl(descriptor, fcntl.F_SETSIG, _MARK)
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_SETSIG, _MARK)
+        except OSError:
+            os.close(descriptor)
+            raise
         return cls(descriptor)
 
     @property

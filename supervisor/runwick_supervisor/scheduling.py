@@ -6,6 +6,7 @@ within a session alone, so the group is told as well. Threads and processes that
 
 import contextlib
 import os
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,4 +27,7 @@ class Scheduling(NamedTuple):
                 Path("/proc/self/autogroup").write_text(str(niceness))
         if self.pinned:
             cores = sorted(os.sched_getaffinity(0))
-            os.sched_setaffinity(0, {cores[(number - 1) % len(cores)]})
+            try:
+                os.sched_setaffinity(0, {cores[(number - 1) % len(cores)]})
+            except OSError as error:  # it works on any core; refused again for each successor, it would never work
+                print(f"executor {number} is not pinned: {error}", file=sys.stderr)
